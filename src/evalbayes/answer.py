@@ -1,0 +1,227 @@
+"""The answer: one schema for every estimate, one check of it, one summariser of draws.
+
+An answer is an `xarray.Dataset` with
+
+- ``estimate``, ``se`` over the quantity's own dims (often ``config``), ``interval`` over those and
+  ``ci_bound`` (lower, upper), and ``reason``, a text that is empty where the estimate or its interval is
+  known and says why where it is NaN;
+- scalar coords ``quantity, tasks, configs, method, ci_kind, ci_prob``: the identity of the number. They
+  are coords, not attrs, so that ``xr.concat(answers, "method", join="exact")`` keeps answers apart;
+- any further variables a quantity needs (``tie``, ``coverage``, ``interval_mcse``), over the same dims.
+
+Draws (posterior or bootstrap) become an answer in `from_draws` and nowhere else.
+"""
+
+from collections.abc import Hashable
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+SCHEMA = ("estimate", "se", "interval", "reason")
+IDENTITY = ("quantity", "tasks", "configs", "method", "ci_kind", "ci_prob")
+TARGETS = ("fixed", "sampled")
+BOUNDS = ("lower", "upper")
+
+Target = Literal["fixed", "sampled"]
+Point = Literal["mean", "median"]
+
+
+def answer(
+    estimate: xr.DataArray,
+    se: xr.DataArray | float,
+    interval: xr.DataArray,
+    *,
+    quantity: str,
+    tasks: str,
+    configs: str,
+    method: str,
+    prob: float,
+    ci_kind: str = "eti",
+    reason: xr.DataArray | str = "",
+    **extra: Any,
+) -> xr.Dataset:
+    """Build an answer and check it.
+
+    Parameters
+    ----------
+    estimate
+        The point estimate, over the quantity's dims.
+    se
+        Its standard error, over the same dims or a scalar.
+    interval
+        Over the same dims and ``ci_bound``, of length two (lower, upper).
+    quantity, tasks, configs, method
+        What is estimated, for which target (``"fixed"`` or ``"sampled"``), and how.
+    prob
+        Coverage of the interval, in (0, 1).
+    ci_kind
+        ``"eti"`` (equal-tailed), ``"wald"``, ``"score"``, ...: how the interval is formed.
+    reason
+        Why a value is NaN, over the same dims or a scalar; empty where nothing is NaN.
+    extra
+        Further variables over the same dims, or scalar coords when they are plain numbers or text.
+
+    Returns
+    -------
+    xarray.Dataset
+        As this module describes.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not make a valid answer; see `check`.
+
+    Examples
+    --------
+    >>> one = xr.DataArray([0.5], dims="config", coords={"config": ["a"]})
+    >>> bounds = xr.concat([one - 0.1, one + 0.1], "ci_bound")
+    >>> a = answer(one, 0.05, bounds, quantity="score", tasks="fixed", configs="fixed",
+    ...            method="wald", prob=0.95)
+    >>> float(a.estimate[0])
+    0.5
+    """
+    plain = {k: v for k, v in extra.items() if not isinstance(v, xr.DataArray)}
+    arrays = {k: v for k, v in extra.items() if isinstance(v, xr.DataArray)}
+    template = xr.zeros_like(estimate, dtype=float)
+    text = xr.DataArray(reason) if isinstance(reason, str) else reason
+    parts: dict[Hashable, xr.DataArray] = {
+        "estimate": estimate.astype(float),
+        "se": template + se,
+        "interval": interval.transpose(*estimate.dims, "ci_bound").astype(float),
+        "reason": text.broadcast_like(template).astype(object),
+        **arrays,
+    }
+    result = xr.Dataset({name: part.drop_vars(IDENTITY, errors="ignore") for name, part in parts.items()})
+    result = result.assign_coords(
+        ci_bound=list(BOUNDS),
+        quantity=quantity,
+        tasks=tasks,
+        configs=configs,
+        method=method,
+        ci_kind=ci_kind,
+        ci_prob=float(prob),
+        **plain,
+    )
+    return check(result)
+
+
+def check(result: xr.Dataset) -> xr.Dataset:
+    """Return an answer unchanged, or raise ValueError naming what breaks the schema.
+
+    Checked: the variables and scalar coords are there; the targets are named; dims agree; bounds are
+    ordered; a NaN estimate or bound has a reason.
+    """
+    missing = [name for name in SCHEMA if name not in result.data_vars]
+    missing += [name for name in IDENTITY if name not in result.coords]
+    if missing:
+        raise ValueError(f"not an answer: {', '.join(missing)} missing")
+    for target in ("tasks", "configs"):
+        if result[target].item() not in TARGETS:
+            raise ValueError(f"not an answer: {target}={result[target].item()!r} is not 'fixed' or 'sampled'")
+    if set(result.interval.dims) != {*result.estimate.dims, "ci_bound"}:
+        raise ValueError("not an answer: interval does not have the dims of estimate and ci_bound")
+    lower, upper = (result.interval.sel(ci_bound=bound) for bound in BOUNDS)
+    if bool((lower > upper).any()):
+        raise ValueError("not an answer: a lower bound exceeds its upper bound")
+    unknown = result.estimate.isnull() | result.interval.isnull().any("ci_bound")
+    if bool((unknown & (result.reason == "")).any()):
+        raise ValueError("not an answer: a NaN has no reason")
+    return result
+
+
+def from_draws(
+    draws: xr.DataArray,
+    *,
+    quantity: str,
+    tasks: str,
+    configs: str,
+    method: str,
+    prob: float,
+    point: Point = "mean",
+    discrete: bool = False,
+    estimate: xr.DataArray | None = None,
+    ess: float | None = None,
+    reason: xr.DataArray | str = "",
+    **extra: Any,
+) -> xr.Dataset:
+    """Summarise equally weighted draws: the one place where draws become an answer.
+
+    Parameters
+    ----------
+    draws
+        Over ``draw`` and the quantity's dims.
+    point
+        ``"mean"`` for scores and probabilities, ``"median"`` for ratios.
+    discrete
+        Interval ends are values that occur (ranks), by the inverse of the empirical distribution.
+    estimate
+        A point estimate that does not come from the draws (a bootstrap's full-data estimate).
+    ess
+        Effective number of draws, by default their number; it sets ``interval_mcse``.
+    quantity, tasks, configs, method, prob, reason, extra
+        As in `answer`.
+
+    Returns
+    -------
+    xarray.Dataset
+        An answer with equal-tailed intervals and ``interval_mcse``, the Monte Carlo standard error of each
+        interval end: half the distance between the quantiles of the draws at the 16% and 84% points of a
+        Beta(ess q + 1, ess (1 - q) + 1), the distribution of the end's own level q.
+
+    Examples
+    --------
+    >>> draws = xr.DataArray(np.linspace(0, 1, 101)[:, None], dims=("draw", "config"), coords={"config": ["a"]})
+    >>> a = from_draws(draws, quantity="score", tasks="sampled", configs="fixed", method="laplace", prob=0.9)
+    >>> a.interval.values.round(2).tolist()
+    [[0.05, 0.95]]
+    """
+    centre = estimate if estimate is not None else getattr(draws, point)("draw")
+    levels = np.array([(1 - prob) / 2, (1 + prob) / 2])
+    how = "inverted_cdf" if discrete else "linear"
+    interval = _quantile(draws, levels, how)
+    return answer(
+        centre,
+        draws.std("draw", ddof=1),
+        interval,
+        quantity=quantity,
+        tasks=tasks,
+        configs=configs,
+        method=method,
+        prob=prob,
+        reason=reason,
+        interval_mcse=_quantile_mcse(draws, levels, ess or draws.sizes["draw"]),
+        **extra,
+    )
+
+
+def _quantile(draws: xr.DataArray, levels: np.ndarray, how: Any = "linear") -> xr.DataArray:
+    ends = draws.quantile(levels, "draw", method=how).rename(quantile="ci_bound")
+    return ends.assign_coords(ci_bound=list(BOUNDS))
+
+
+def _quantile_mcse(draws: xr.DataArray, levels: np.ndarray, ess: float) -> xr.DataArray:
+    from scipy.stats import beta
+
+    around = [beta.ppf(side, ess * levels + 1, ess * (1 - levels) + 1) for side in (0.1587, 0.8413)]
+    low, high = (_quantile(draws, level) for level in around)
+    return (high - low) / 2
+
+
+def unknown(
+    dims: dict[str, Any], reason: str, *, quantity: str, tasks: str, configs: str, method: str, prob: float
+) -> xr.Dataset:
+    """An answer that is NaN throughout, over ``dims`` (name to labels), with its reason.
+
+    Examples
+    --------
+    >>> a = unknown({"config": ["a"]}, "one run", quantity="icc", tasks="sampled", configs="fixed",
+    ...             method="moments", prob=0.95)
+    >>> str(a.reason.item())
+    'one run'
+    """
+    nan = xr.DataArray(np.full([len(labels) for labels in dims.values()], np.nan), coords=dims, dims=list(dims))
+    bounds = nan.expand_dims(ci_bound=list(BOUNDS))
+    return answer(
+        nan, nan, bounds, quantity=quantity, tasks=tasks, configs=configs, method=method, prob=prob, reason=reason
+    )

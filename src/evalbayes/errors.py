@@ -1,0 +1,22 @@
+"""The exceptions of evalbayes: one family, each message one line that names the place and the remedy.
+
+>>> raise OutcomesError("runs.csv, row 7: outcome 'maybe' is not a pass or a fail; map it with outcome_map=")
+Traceback (most recent call last):
+evalbayes.errors.OutcomesError: runs.csv, row 7: outcome 'maybe' is not a pass or a fail; map it with outcome_map=
+"""
+
+
+class EvalbayesError(Exception):
+    """Base of every error that evalbayes raises on purpose; its text is one readable line."""
+
+
+class OutcomesError(EvalbayesError):
+    """The data are wrong: names the file, row, config, task, run or value, and the remedy."""
+
+
+class NotIdentifiedError(EvalbayesError):
+    """The question has no answer in these data: names what is missing."""
+
+
+class SamplingError(EvalbayesError):
+    """A fit failed its own checks: names the check, by how much, and what to try."""
