@@ -1,4 +1,4 @@
-"""Compares the files git keeps under src and models (on standard input) with those in a wheel; fails on a difference."""
+"""Compares the files git keeps under src and models (on standard input) with those in a wheel; fails if they differ."""
 
 import sys
 import zipfile

@@ -1,0 +1,191 @@
+"""A report: one self-contained HTML page that a leaderboard can publish, and its numbers in a JSON file beside it."""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from evalbayes import __version__
+from evalbayes.report.board import Board, board_of
+from evalbayes.report.content import Answers, checks, headline, reasons, rows, widths
+from evalbayes.report.numbers import check_output, dumps, numbers, write_text
+
+__all__ = ["report"]
+
+TOP = 3
+
+
+def report(
+    source_or_outcomes: str | Path | xr.Dataset,
+    path: str | Path,
+    *,
+    fit: xr.DataTree | None = None,
+    model: str | None = None,
+    method: str = "auto",
+    draws: int = 2000,
+    seed: int = 0,
+    prob: float = 0.95,
+    errors: str = "missing",
+    progress: Callable[[str], None] | None = None,
+) -> Path:
+    """Write a report of a board: what was read, the ranked table, the forest, the checks, how to reproduce it.
+
+    Parameters
+    ----------
+    source_or_outcomes
+        A log to read, the name of a packaged board, or outcomes.
+    path
+        The HTML file; the numbers go to a file beside it that ends in ``.json``.
+    fit
+        A fit of these outcomes, to be used in place of a new one.
+    model, method, draws, seed
+        As in `evalbayes.fit`; the bootstrap uses ``seed`` too.
+    prob
+        Coverage of every interval.
+    errors
+        The error policy for a log: ``"missing"``, ``"failure"`` or ``"raise"``.
+    progress
+        Called with a short text at each stage.
+
+    Returns
+    -------
+    pathlib.Path
+        Of the HTML file.
+
+    Raises
+    ------
+    OutcomesError, NotIdentifiedError
+        If the log cannot be read, the files cannot be written, or there is nothing to rank.
+    SamplingError
+        If the fit fails its own checks.
+
+    Examples
+    --------
+    >>> from evalbayes import report                                                # doctest: +SKIP
+    >>> report("runs.csv", "report.html")                                           # doctest: +SKIP
+    PosixPath('report.html')
+    """
+    say = progress or (lambda _: None)
+    page, data = Path(path), sibling(Path(path))
+    from_file = not isinstance(source_or_outcomes, xr.Dataset)
+    check_output((page, data), [str(source_or_outcomes)] if from_file else [])
+    board = open_board(source_or_outcomes, errors=errors, progress=say)
+    if fit is None:
+        from evalbayes.fit import fit as run
+
+        fit = run(board, model, method=method, draws=draws, seed=seed, progress=say)
+    say("answering")
+    answers = gather(board, fit, seed=seed, prob=prob)
+    say("writing the report")
+    facts = board_of(board, board.attrs)
+    command = reproduce(source_or_outcomes if from_file else None, page, fit, errors=errors, prob=prob)
+    write_text(data, dumps(content_of(facts, answers, fit)))
+    write_text(page, render(facts, answers, fit, command=command, data=data.name))
+    return page
+
+
+def sibling(page: Path) -> Path:
+    """Return where the numbers of a page go: report.html -> report.json."""
+    return page.with_suffix(".json") if page.suffix in (".html", ".htm") else page.with_name(f"{page.name}.json")
+
+
+def open_board(
+    source: str | Path | xr.Dataset, *, errors: str = "missing", progress: Callable[[str], None] | None = None
+) -> xr.Dataset:
+    """Return outcomes from a log, from a packaged board's name where no such file exists, or unchanged."""
+    if isinstance(source, xr.Dataset):
+        return source
+    from evalbayes import datasets
+    from evalbayes.outcomes import apply_error_policy
+    from evalbayes.read import read
+
+    if progress is not None:
+        progress(f"reading {source}")
+    if not Path(source).exists() and str(source) in datasets.names():
+        return apply_error_policy(datasets.load(str(source)), errors)
+    return read(source, errors=errors)
+
+
+def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> Answers:
+    """Ask every question on the page."""
+    from evalbayes import frequentist, posterior
+    from evalbayes.outcomes import observed_score
+
+    repeated = bool((board["trials"] > 1).any())
+    return Answers(
+        observed=observed_score(board),
+        score=posterior.score(fit, tasks="sampled", prob=prob),
+        bootstrap=frequentist.score(board, tasks="sampled", method="two_level_bootstrap", prob=prob, seed=seed),
+        rank=posterior.rank(fit, tasks="sampled", prob=prob),
+        best=posterior.top_k(fit, k=1, tasks="sampled", prob=prob),
+        top=posterior.top_k(fit, k=min(TOP, board.sizes["config"]), tasks="sampled", prob=prob),
+        fixed=posterior.score(fit, tasks="fixed", prob=prob) if repeated else None,
+    )
+
+
+def reproduce(source: str | Path | None, page: Path, fit: xr.DataTree, *, errors: str, prob: float) -> str:
+    """Return the command that makes this page again, or the Python call when the outcomes came from Python."""
+    attrs = fit.attrs
+    if source is None:
+        return f"evalbayes.report(outcomes, {page.name!r}, seed={attrs.get('seed', 0)}, prob={prob:g})"
+    options = {"model": attrs.get("model"), "draws": attrs.get("draws"), "seed": attrs.get("seed")}
+    words = ["evalbayes", "report", str(source), "-o", page.name, "--errors", errors, "--prob", f"{prob:g}"]
+    words += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    return shlex.join(words)
+
+
+def content_of(facts: Board, answers: Answers, fit: xr.DataTree) -> dict[str, Any]:
+    """Return the numbers of the page, as its JSON file holds them."""
+    observed = {
+        "quantity": "observed",
+        "values": [
+            {"config": str(name), "estimate": value}
+            for name, value in zip(answers.observed.config.values, answers.observed.values.tolist(), strict=True)
+        ],
+    }
+    return {
+        "evalbayes_version": __version__,
+        "board": asdict(facts) | {"coverage": dict(zip(answers.observed.config.values, facts.coverage, strict=True))},
+        "fit": dict(fit.attrs),
+        "checks": [asdict(check) for check in checks(fit.attrs, answers.score)],
+        "answers": [observed, *map(numbers, answers.all())],
+    }
+
+
+def render(facts: Board, answers: Answers, fit: xr.DataTree, *, command: str, data: str) -> str:
+    """Fill the page's template; every name is escaped."""
+    import jinja2
+
+    folder = resources.files("evalbayes.report")
+    texts = {name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css")}
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(texts),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    table, score_axis, rank_axis = rows(answers, facts.coverage)
+    return environment.get_template("page.html").render(
+        title=Path(facts.source).name or "Board",
+        board=facts,
+        rows=table,
+        score_axis=score_axis,
+        rank_axis=rank_axis,
+        fit=fit.attrs,
+        top=int(answers.top.coords["k"]) if "k" in answers.top.coords else TOP,
+        level=f"{100 * float(answers.score.ci_prob):g}%",
+        bootstrap=str(answers.bootstrap.method.item()).replace("_", "-", 1).replace("_", " "),
+        repeated=answers.fixed is not None,
+        headline=headline(answers),
+        widths=widths(answers),
+        reasons=reasons(answers),
+        checks=checks(fit.attrs, answers.score),
+        version=__version__,
+        command=command,
+        data=data,
+    )

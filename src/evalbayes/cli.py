@@ -1,0 +1,300 @@
+"""The command line: each command reads, asks one function of the package, and prints or writes the result.
+
+Nothing heavy is imported until a command runs, so that `evalbayes --help` is immediate.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalbayes import __version__
+from evalbayes.errors import EvalbayesError, OutcomesError, SamplingError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+app = typer.Typer(
+    help="Bayesian analysis of evaluation outcomes: configs x tasks x runs, pass or fail.\n\n"
+    "SOURCE and BOARD are a log of any known format, a saved board, or the name of a packaged board.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class Target(StrEnum):
+    """What a number is about: these tasks or entries, or new ones like them."""
+
+    fixed = "fixed"
+    sampled = "sampled"
+
+
+class Errors(StrEnum):
+    """What an attempt without a score counts as."""
+
+    missing = "missing"
+    failure = "failure"
+    refuse = "raise"
+
+
+class Sampler(StrEnum):
+    """How a fit is sampled."""
+
+    auto = "auto"
+    laplace = "laplace"
+    latent = "latent"
+
+
+SourceArgument = Annotated[str, typer.Argument(help="A log, a saved board, or the name of a packaged board.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; what is not known is null, with its reason.")]
+ErrorsOption = Annotated[Errors, typer.Option("--errors", help="What an attempt without a score counts as.")]
+ModelOption = Annotated[str | None, typer.Option(help="A model's name, or FILE.py:FUNCTION.", show_default="chosen")]
+SamplerOption = Annotated[Sampler, typer.Option("--method", help="How to sample the posterior.")]
+SeedOption = Annotated[int, typer.Option(help="Same seed, same numbers.", min=0)]
+DrawsOption = Annotated[int, typer.Option(help="Posterior draws.", min=100)]
+ProbOption = Annotated[float, typer.Option(help="Coverage of the intervals, between 0 and 1.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
+
+
+@app.command()
+def read(
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Logs to read and combine.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The board to write, as netCDF.")],
+    errors: ErrorsOption = Errors.missing,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Read logs into one board, and save it."""
+    from evalbayes.outcomes import combine, save
+    from evalbayes.report.numbers import check_output
+
+    check_output([output], sources)
+    boards = [_board(source, errors, quiet) for source in sources]
+    board = boards[0] if len(boards) == 1 else combine(boards)
+    save(board, output)
+    _describe(board, as_json)
+
+
+@app.command()
+def describe(
+    board: SourceArgument,
+    errors: ErrorsOption = Errors.missing,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Say what a board holds: coverage, runs, errors and the observed score of every config."""
+    _describe(_board(board, errors, quiet), as_json)
+
+
+@app.command()
+def fit(
+    board: SourceArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The fit to write, as netCDF.")],
+    model: ModelOption = None,
+    method: SamplerOption = Sampler.auto,
+    draws: DrawsOption = 2000,
+    seed: SeedOption = 0,
+    errors: ErrorsOption = Errors.missing,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Fit a model to a board, save the posterior, and print the checks of the fit."""
+    from evalbayes.fit import fit as run
+    from evalbayes.fit import save_fit
+    from evalbayes.report.numbers import check_output, dumps
+    from evalbayes.report.terminal import show
+
+    check_output([output], [board])
+    outcomes = _board(board, errors, quiet)
+    tree = run(outcomes, _model(model), method=method.value, draws=draws, seed=seed, progress=_progress(quiet))
+    save_fit(tree, output)
+    if as_json:
+        print(dumps(tree.attrs))
+    else:
+        show(_policies(outcomes), {"name": list(map(str, tree.attrs)), "value": list(tree.attrs.values())})
+
+
+@app.command()
+def answer(
+    quantity: Annotated[str, typer.Argument(help="score, difference, win_probability, rank, top_k, ...")],
+    source: Annotated[str, typer.Argument(metavar="BOARD|FIT", help="A board, or a fit saved by `evalbayes fit`.")],
+    tasks: Annotated[Target | None, typer.Option(help="These tasks, or new tasks like them.")] = None,
+    configs: Annotated[Target | None, typer.Option(help="These entries, or future entries like them.")] = None,
+    method: Annotated[
+        str, typer.Option(help="auto, laplace or latent fit a board first; two_level_bootstrap and such need no fit.")
+    ] = "auto",
+    only: Annotated[list[str] | None, typer.Option("--config", help="Print these configs only; repeatable.")] = None,
+    k: Annotated[
+        int | None, typer.Option(help="How many places top_k has, or how many tries pass_at_k.", min=1)
+    ] = None,
+    prob: ProbOption = 0.95,
+    seed: SeedOption = 0,
+    errors: ErrorsOption = Errors.missing,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Answer one question, with its interval, its target and the method."""
+    from evalbayes.report.ask import ask, narrow
+    from evalbayes.report.board import board_of
+    from evalbayes.report.numbers import dumps, numbers
+    from evalbayes.report.terminal import show_answer
+
+    _probability(prob)
+    options = {"tasks": tasks and tasks.value, "configs": configs and configs.value, "k": k, "prob": prob}
+    data, result = ask(
+        quantity, source, method=method, options=options, seed=seed, errors=errors.value, progress=_progress(quiet)
+    )
+    result = narrow(result, only or [])
+    facts = board_of(*data)
+    if as_json:
+        print(dumps({"policies": facts.policies(), **numbers(result)}))
+    else:
+        show_answer(result, facts.policies())
+
+
+@app.command()
+def report(
+    source: SourceArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The page; its numbers go to a .json beside it.")],
+    model: ModelOption = None,
+    method: SamplerOption = Sampler.auto,
+    draws: DrawsOption = 2000,
+    seed: SeedOption = 0,
+    prob: ProbOption = 0.95,
+    errors: ErrorsOption = Errors.missing,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Fit a board and write a self-contained HTML page: ranked table, forest plot, checks, how to reproduce."""
+    from evalbayes.report import report as write
+    from evalbayes.report import sibling
+
+    _probability(prob)
+    page = write(
+        source,
+        output,
+        model=_model(model),
+        method=method.value,
+        draws=draws,
+        seed=seed,
+        prob=prob,
+        errors=errors.value,
+        progress=_progress(quiet),
+    )
+    print(sibling(page).read_text(encoding="utf-8") if as_json else f"wrote {page} and {sibling(page)}")
+
+
+@app.command()
+def datasets(as_json: JsonOption = False) -> None:
+    """List the packaged boards; each name can be used where a SOURCE is asked for."""
+    from evalbayes import datasets as packaged
+    from evalbayes.report.numbers import dumps
+    from evalbayes.report.terminal import show
+
+    boards = {name: packaged.load(name) for name in packaged.names()}
+    table = {
+        "name": list(boards),
+        "configs": [board.sizes["config"] for board in boards.values()],
+        "tasks": [board.sizes["task"] for board in boards.values()],
+        "runs": [int(board["trials"].max()) for board in boards.values()],
+        "source": [str(board.attrs.get("source", "")) for board in boards.values()],
+    }
+    if as_json:
+        print(dumps([dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]))
+    else:
+        show([], table)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        print(f"evalbayes {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line: exit 0 when done, 1 when a fit failed its checks, 2 when the input is at fault."""
+    # One BLAS thread: sums do not depend on the machine, and the cores are left to XLA and to the chains.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    try:
+        app(prog_name="evalbayes")
+    except EvalbayesError as error:
+        _fail(str(error), 1 if isinstance(error, SamplingError) else 2)
+    except BrokenPipeError:
+        _mute()
+        sys.exit(141)
+    except OSError as error:
+        _fail(f"{error.filename or 'input'}: {error.strerror or error}", 2)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+
+
+def _fail(text: str, code: int) -> None:
+    print(f"evalbayes: {' '.join(text.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _mute() -> None:
+    """Point standard output at nothing, so that the interpreter's last flush does not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _progress(quiet: bool) -> Callable[[str], None]:
+    start = time.perf_counter()
+
+    def say(text: str) -> None:
+        if not quiet:
+            print(f"[{time.perf_counter() - start:5.1f} s] {text}", file=sys.stderr, flush=True)
+
+    return say
+
+
+def _board(source: str, errors: Errors, quiet: bool) -> "xr.Dataset":
+    from evalbayes.report import open_board
+
+    return open_board(source, errors=errors.value, progress=_progress(quiet))
+
+
+def _describe(board: "xr.Dataset", as_json: bool) -> None:
+    from evalbayes.outcomes import describe as summary
+    from evalbayes.report.numbers import describe_columns, dumps
+    from evalbayes.report.terminal import show
+
+    table = describe_columns(summary(board))
+    if as_json:
+        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        print(dumps({"policies": _policies(board), "attrs": board.attrs, "configs": rows}))
+    else:
+        show(_policies(board), table)
+
+
+def _policies(board: "xr.Dataset") -> list[str]:
+    from evalbayes.report.board import board_of
+
+    return board_of(board, board.attrs).policies()
+
+
+def _probability(prob: float) -> None:
+    if not 0 < prob < 1:
+        raise typer.BadParameter(f"{prob:g} is not between 0 and 1", param_hint="--prob")
+
+
+def _model(name: str | None) -> str | None:
+    """Return a model's name once it is known to exist, before anything is read or compiled."""
+    from importlib.util import find_spec
+
+    if name is None:
+        return None
+    path, _, function = name.rpartition(":")
+    if path and not (Path(path).is_file() and function):
+        raise OutcomesError(f"--model {name}: there is no file {path}; give FILE.py:FUNCTION")
+    if not path and not (name.isidentifier() and find_spec(f"evalbayes.models.{name}")):
+        raise OutcomesError(f"--model {name}: no such model; give a name in evalbayes.models or FILE.py:FUNCTION")
+    return name

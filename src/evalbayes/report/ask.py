@@ -1,0 +1,100 @@
+"""One question put to a board or to a saved fit: which function answers it, and with what options."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import xarray as xr
+
+from evalbayes.errors import OutcomesError
+
+FITTED = ("auto", "laplace", "latent")
+
+Asked = tuple[xr.Dataset, Mapping[Any, Any]]
+
+
+def ask(
+    quantity: str,
+    source: str,
+    *,
+    method: str,
+    options: Mapping[str, Any],
+    seed: int,
+    errors: str,
+    progress: Callable[[str], None],
+) -> tuple[Asked, xr.Dataset]:
+    """Answer ``quantity``, and return with it the counts and attributes of what was asked.
+
+    A saved fit is asked as it is; a board is fitted first when ``method`` is one of `FITTED`, and else answered
+    without a model. Options that are None are left to the function's own defaults.
+
+    Raises
+    ------
+    OutcomesError
+        If the quantity, the method or an option is not known there.
+    """
+    from evalbayes import frequentist, posterior
+    from evalbayes.report import open_board
+
+    tree = open_fit(source)
+    if tree is not None:
+        if method not in ("auto", tree.attrs.get("method")):
+            raise OutcomesError(f"--method {method}: {source} is a fit by {tree.attrs.get('method')}; ask its board")
+        asked: Asked = (tree["constant_data"].to_dataset(), tree.attrs)
+        return asked, _call(posterior, quantity, tree, options)
+    if method not in FITTED:
+        board = open_board(source, errors=errors, progress=progress)
+        return (board, board.attrs), _call(frequentist, quantity, board, {**options, "method": method, "seed": seed})
+    from evalbayes.fit import fit
+
+    _function(posterior, quantity)
+    board = open_board(source, errors=errors, progress=progress)
+    tree = fit(board, method=method, seed=seed, progress=progress)
+    return (board, board.attrs), _call(posterior, quantity, tree, options)
+
+
+def open_fit(source: str) -> xr.DataTree | None:
+    """Return a saved fit, or None when ``source`` is anything else."""
+    if not (Path(source).is_file() and Path(source).suffix == ".nc"):
+        return None
+    import h5py
+
+    if not h5py.is_hdf5(source):
+        return None
+    with h5py.File(source) as file:
+        fitted = "posterior" in file
+    if not fitted:
+        return None
+    from evalbayes.fit import load_fit
+
+    return load_fit(source)
+
+
+def _function(module: ModuleType, quantity: str) -> Callable[..., xr.Dataset]:
+    if quantity not in module.__all__:
+        raise OutcomesError(f"no quantity {quantity!r} in {module.__name__}; there are {', '.join(module.__all__)}")
+    function: Callable[..., xr.Dataset] = getattr(module, quantity)
+    return function
+
+
+def _call(module: ModuleType, quantity: str, data: Any, options: Mapping[str, Any]) -> xr.Dataset:
+    function = _function(module, quantity)
+    given = {name: value for name, value in options.items() if value is not None}
+    unknown = given.keys() - inspect.signature(function).parameters.keys()
+    if unknown:
+        raise OutcomesError(f"{quantity} has no option --{', --'.join(sorted(unknown))}; leave it out")
+    return function(data, **given)
+
+
+def narrow(result: xr.Dataset, configs: Sequence[str]) -> xr.Dataset:
+    """Return an answer over the configs named only, in that order; all of it when none is."""
+    if not configs:
+        return result
+    known = set(result["config"].values.tolist()) if "config" in result.coords else set()
+    missing = [name for name in configs if name not in known]
+    if missing:
+        raise OutcomesError(f"--config {missing[0]}: no such config in the answer; see `evalbayes describe`")
+    dims = {dim: list(configs) for dim in ("config", "opponent") if dim in result.dims}
+    return result.sel(dims)

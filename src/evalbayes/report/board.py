@@ -1,0 +1,77 @@
+"""What was read: coverage, errors and the policies behind every number."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from evalbayes.report.words import ERRORS, percent
+
+
+@dataclass(frozen=True)
+class Board:
+    """The facts of a board that a report prints; counts are of cells, runs and attempts."""
+
+    source: str
+    configs: int
+    tasks: int
+    cells: int
+    scored: int
+    runs: str
+    trials: int
+    errors: int
+    policy: str
+    score_rule: str
+    reader: str
+    duplicates: int
+    coverage: np.ndarray
+
+    @property
+    def covered(self) -> str:
+        """The share of cells with a scored run, never rounded up to all of them."""
+        return percent(np.floor(1000 * self.scored / self.cells) / 1000)
+
+    @property
+    def coverage_line(self) -> str:
+        """Coverage in words, with the worst config when any is incomplete."""
+        said = f"{self.scored:,} of {self.cells:,} cells (config × task) have a scored run: {self.covered}"
+        partial = int((self.coverage < 1).sum())
+        if not partial:
+            return said
+        entries = "1 config lacks" if partial == 1 else f"{partial} configs lack"
+        return f"{said}; {entries} some tasks, the worst is scored on {percent(float(self.coverage.min()))} of them"
+
+    @property
+    def error_line(self) -> str:
+        """The error policy in words, with the number of attempts it concerns."""
+        return (
+            f"errors={self.policy}: {ERRORS.get(self.policy, 'policy not recorded')} ({self.errors:,} errored attempts)"
+        )
+
+    def policies(self) -> list[str]:
+        """Return the lines that every printed table carries."""
+        return [f"source: {self.source}", self.error_line, f"coverage: {self.coverage_line}"]
+
+
+def board_of(counts: xr.Dataset, attrs: Mapping[Any, Any]) -> Board:
+    """Collect the facts from ``trials`` and ``errors`` over (config, task) and the attributes of outcomes or a fit."""
+    trials = counts["trials"].transpose("config", "task").values
+    scored = trials > 0
+    low, high = (int(trials[scored].min()), int(trials[scored].max())) if scored.any() else (0, 0)
+    return Board(
+        source=str(attrs.get("source") or "not recorded"),
+        configs=trials.shape[0],
+        tasks=trials.shape[1],
+        cells=trials.size,
+        scored=int(scored.sum()),
+        runs=str(low) if low == high else f"{low} to {high}",
+        trials=int(trials.sum()),
+        errors=int(counts["errors"].sum()),
+        policy=str(attrs.get("error_policy", "not recorded")),
+        score_rule=str(attrs.get("score_rule") or "not recorded"),
+        reader=str(attrs.get("reader") or "not recorded"),
+        duplicates=int(attrs.get("n_duplicates_dropped", 0)),
+        coverage=scored.mean(axis=1),
+    )

@@ -1,0 +1,71 @@
+"""Tables for standard output: drawn for a person at a terminal, tab-separated with `# ` lines for a pipe."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import xarray as xr
+
+from evalbayes.report.numbers import columns, identity
+from evalbayes.report.words import TARGETS, entitle
+
+
+def show(lines: Sequence[str], table: Mapping[str, Sequence[Any]]) -> None:
+    """Print the lines that say what the table is, then the table, given as equally long columns."""
+    if sys.stdout.isatty():
+        _draw(lines, table)
+        return
+    for line in lines:
+        print(f"# {line}")
+    print("\t".join(table))
+    for row in zip(*table.values(), strict=True):
+        print("\t".join(_cell(value).replace("\t", " ").replace("\n", " ") for value in row))
+
+
+def _draw(lines: Sequence[str], table: Mapping[str, Sequence[Any]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    # Names come from logs: as Text they cannot be read as markup, nor coloured as if they were code.
+    console = Console(highlight=False, markup=False)
+    for line in lines:
+        console.print(line)
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, values in table.items():
+        number = any(isinstance(value, int | float) for value in values)
+        drawn.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="fold")
+    for row in zip(*table.values(), strict=True):
+        drawn.add_row(*(Text(_cell(value)) for value in row))
+    console.print(drawn)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "NaN"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def show_answer(result: xr.Dataset, policies: Sequence[str]) -> None:
+    """Print an answer: what it is an answer to, the policies behind it, its values, and why any is NaN."""
+    known = identity(result)
+    rest = [
+        f"{name} {value}"
+        for name, value in known.items()
+        if name not in ("quantity", "tasks", "configs", "method", "ci_kind", "ci_prob")
+    ]
+    lines = [
+        ", ".join([entitle(known["quantity"]), *rest]),
+        f"tasks={known['tasks']} ({TARGETS['tasks', known['tasks']]}), "
+        f"configs={known['configs']} ({TARGETS['configs', known['configs']]})",
+        f"method {known['method']}, {100 * known['ci_prob']:g}% interval ({known['ci_kind']})",
+        *policies,
+    ]
+    table = columns(result)
+    table = {
+        name: values
+        for name, values in table.items()
+        if not (name in ("reason", "se", "interval_mcse") and all(value in ("", None) for value in values))
+    }
+    show(lines, table)
