@@ -12,10 +12,10 @@ An answer is an `xarray.Dataset` with
 Draws (posterior or bootstrap) become an answer in `from_draws` and nowhere else.
 """
 
-from collections.abc import Hashable
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 SCHEMA = ("estimate", "se", "interval", "reason")
@@ -85,7 +85,7 @@ def answer(
     arrays = {k: v for k, v in extra.items() if isinstance(v, xr.DataArray)}
     template = xr.zeros_like(estimate, dtype=float)
     text = xr.DataArray(reason) if isinstance(reason, str) else reason
-    parts: dict[Hashable, xr.DataArray] = {
+    parts: dict[str, xr.DataArray] = {
         "estimate": estimate.astype(float),
         "se": template + se,
         "interval": interval.transpose(*estimate.dims, "ci_bound").astype(float),
@@ -195,8 +195,9 @@ def from_draws(
     )
 
 
-def _quantile(draws: xr.DataArray, levels: np.ndarray, how: Any = "linear") -> xr.DataArray:
-    ends = draws.quantile(levels, "draw", method=how).rename(quantile="ci_bound")
+def _quantile(draws: xr.DataArray, levels: npt.ArrayLike, how: Any = "linear") -> xr.DataArray:
+    # Skipping NaN goes over the quantities one by one: ten times slower where there are thousands.
+    ends = draws.quantile(levels, "draw", method=how, skipna=bool(draws.isnull().any())).rename(quantile="ci_bound")
     return ends.assign_coords(ci_bound=list(BOUNDS))
 
 
