@@ -7,14 +7,31 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evalbayes import __version__
-from evalbayes.errors import EvalbayesError, OutcomesError, SamplingError
+from evalbayes.errors import EvalbayesError, SamplingError
+from evalbayes.options import (
+    ColumnOption,
+    DrawsOption,
+    Errors,
+    ErrorsOption,
+    JsonOption,
+    ModelOption,
+    ProbOption,
+    QuietOption,
+    Sampler,
+    SamplerOption,
+    SeedOption,
+    SourceArgument,
+    Target,
+    check_model,
+    check_prob,
+    columns_of,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,45 +45,12 @@ app = typer.Typer(
 )
 
 
-class Target(StrEnum):
-    """What a number is about: these tasks or entries, or new ones like them."""
-
-    fixed = "fixed"
-    sampled = "sampled"
-
-
-class Errors(StrEnum):
-    """What an attempt without a score counts as."""
-
-    missing = "missing"
-    failure = "failure"
-    refuse = "raise"
-
-
-class Sampler(StrEnum):
-    """How a fit is sampled."""
-
-    auto = "auto"
-    laplace = "laplace"
-    latent = "latent"
-
-
-SourceArgument = Annotated[str, typer.Argument(help="A log, a saved board, or the name of a packaged board.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; what is not known is null, with its reason.")]
-ErrorsOption = Annotated[Errors, typer.Option("--errors", help="What an attempt without a score counts as.")]
-ModelOption = Annotated[str | None, typer.Option(help="A model's name, or FILE.py:FUNCTION.", show_default="chosen")]
-SamplerOption = Annotated[Sampler, typer.Option("--method", help="How to sample the posterior.")]
-SeedOption = Annotated[int, typer.Option(help="Same seed, same numbers.", min=0)]
-DrawsOption = Annotated[int, typer.Option(help="Posterior draws.", min=100)]
-ProbOption = Annotated[float, typer.Option(help="Coverage of the intervals, between 0 and 1.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
-
-
 @app.command()
 def read(
     sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Logs to read and combine.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The board to write, as netCDF.")],
     errors: ErrorsOption = Errors.missing,
+    column: ColumnOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -75,7 +59,7 @@ def read(
     from evalbayes.report.numbers import check_output
 
     check_output([output], sources)
-    boards = [_board(source, errors, quiet) for source in sources]
+    boards = [_board(source, errors, column, quiet) for source in sources]
     board = boards[0] if len(boards) == 1 else combine(boards)
     save(board, output)
     _describe(board, as_json)
@@ -85,11 +69,12 @@ def read(
 def describe(
     board: SourceArgument,
     errors: ErrorsOption = Errors.missing,
+    column: ColumnOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Say what a board holds: coverage, runs, errors and the observed score of every config."""
-    _describe(_board(board, errors, quiet), as_json)
+    _describe(_board(board, errors, column, quiet), as_json)
 
 
 @app.command()
@@ -101,6 +86,7 @@ def fit(
     draws: DrawsOption = 2000,
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
+    column: ColumnOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -111,8 +97,8 @@ def fit(
     from evalbayes.report.terminal import show
 
     check_output([output], [board])
-    outcomes = _board(board, errors, quiet)
-    tree = run(outcomes, _model(model), method=method.value, draws=draws, seed=seed, progress=_progress(quiet))
+    outcomes = _board(board, errors, column, quiet)
+    tree = run(outcomes, check_model(model), method=method.value, draws=draws, seed=seed, progress=_progress(quiet))
     save_fit(tree, output)
     if as_json:
         print(dumps(tree.attrs))
@@ -130,12 +116,14 @@ def answer(
         str, typer.Option(help="auto, laplace or latent fit a board first; two_level_bootstrap and such need no fit.")
     ] = "auto",
     only: Annotated[list[str] | None, typer.Option("--config", help="Print these configs only; repeatable.")] = None,
+    reference: Annotated[str | None, typer.Option(help="Compare each config with this one only.")] = None,
     k: Annotated[
         int | None, typer.Option(help="How many places top_k has, or how many tries pass_at_k.", min=1)
     ] = None,
     prob: ProbOption = 0.95,
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
+    column: ColumnOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -145,10 +133,17 @@ def answer(
     from evalbayes.report.numbers import dumps, numbers
     from evalbayes.report.terminal import show_answer
 
-    _probability(prob)
-    options = {"tasks": tasks and tasks.value, "configs": configs and configs.value, "k": k, "prob": prob}
+    check_prob(prob)
+    options = {"tasks": tasks and tasks.value, "configs": configs and configs.value, "k": k, "reference": reference}
     data, result = ask(
-        quantity, source, method=method, options=options, seed=seed, errors=errors.value, progress=_progress(quiet)
+        quantity,
+        source,
+        method=method,
+        options=options | {"prob": prob},
+        seed=seed,
+        errors=errors.value,
+        columns=columns_of(column),
+        progress=_progress(quiet),
     )
     result = narrow(result, only or [])
     facts = board_of(*data)
@@ -168,6 +163,7 @@ def report(
     seed: SeedOption = 0,
     prob: ProbOption = 0.95,
     errors: ErrorsOption = Errors.missing,
+    column: ColumnOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -175,16 +171,17 @@ def report(
     from evalbayes.report import report as write
     from evalbayes.report import sibling
 
-    _probability(prob)
+    check_prob(prob)
     page = write(
         source,
         output,
-        model=_model(model),
+        model=check_model(model),
         method=method.value,
         draws=draws,
         seed=seed,
         prob=prob,
         errors=errors.value,
+        columns=columns_of(column),
         progress=_progress(quiet),
     )
     print(sibling(page).read_text(encoding="utf-8") if as_json else f"wrote {page} and {sibling(page)}")
@@ -256,10 +253,10 @@ def _progress(quiet: bool) -> Callable[[str], None]:
     return say
 
 
-def _board(source: str, errors: Errors, quiet: bool) -> "xr.Dataset":
+def _board(source: str, errors: Errors, column: list[str] | None, quiet: bool) -> "xr.Dataset":
     from evalbayes.report import open_board
 
-    return open_board(source, errors=errors.value, progress=_progress(quiet))
+    return open_board(source, errors=errors.value, columns=columns_of(column), progress=_progress(quiet))
 
 
 def _describe(board: "xr.Dataset", as_json: bool) -> None:
@@ -279,22 +276,3 @@ def _policies(board: "xr.Dataset") -> list[str]:
     from evalbayes.report.board import board_of
 
     return board_of(board, board.attrs).policies()
-
-
-def _probability(prob: float) -> None:
-    if not 0 < prob < 1:
-        raise typer.BadParameter(f"{prob:g} is not between 0 and 1", param_hint="--prob")
-
-
-def _model(name: str | None) -> str | None:
-    """Return a model's name once it is known to exist, before anything is read or compiled."""
-    from importlib.util import find_spec
-
-    if name is None:
-        return None
-    path, _, function = name.rpartition(":")
-    if path and not (Path(path).is_file() and function):
-        raise OutcomesError(f"--model {name}: there is no file {path}; give FILE.py:FUNCTION")
-    if not path and not (name.isidentifier() and find_spec(f"evalbayes.models.{name}")):
-        raise OutcomesError(f"--model {name}: no such model; give a name in evalbayes.models or FILE.py:FUNCTION")
-    return name

@@ -1,7 +1,7 @@
 """A report: one self-contained HTML page that a leaderboard can publish, and its numbers in a JSON file beside it."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -30,6 +30,7 @@ def report(
     seed: int = 0,
     prob: float = 0.95,
     errors: str = "missing",
+    columns: Mapping[str, str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Path:
     """Write a report of a board: what was read, the ranked table, the forest, the checks, how to reproduce it.
@@ -48,6 +49,8 @@ def report(
         Coverage of every interval.
     errors
         The error policy for a log: ``"missing"``, ``"failure"`` or ``"raise"``.
+    columns
+        The column of each role, as in `evalbayes.read`: ``{"config": "agent"}``.
     progress
         Called with a short text at each stage.
 
@@ -73,7 +76,7 @@ def report(
     page, data = Path(path), sibling(Path(path))
     from_file = not isinstance(source_or_outcomes, xr.Dataset)
     check_output((page, data), [str(source_or_outcomes)] if from_file else [])
-    board = open_board(source_or_outcomes, errors=errors, progress=say)
+    board = open_board(source_or_outcomes, errors=errors, columns=columns, progress=say)
     if fit is None:
         from evalbayes.fit import fit as run
 
@@ -82,7 +85,9 @@ def report(
     answers = gather(board, fit, seed=seed, prob=prob)
     say("writing the report")
     facts = board_of(board, board.attrs)
-    command = reproduce(source_or_outcomes if from_file else None, page, fit, errors=errors, prob=prob)
+    command = reproduce(
+        source_or_outcomes if from_file else None, page, fit, errors=errors, prob=prob, columns=columns or {}
+    )
     write_text(data, dumps(content_of(facts, answers, fit)))
     write_text(page, render(facts, answers, fit, command=command, data=data.name))
     return page
@@ -94,7 +99,11 @@ def sibling(page: Path) -> Path:
 
 
 def open_board(
-    source: str | Path | xr.Dataset, *, errors: str = "missing", progress: Callable[[str], None] | None = None
+    source: str | Path | xr.Dataset,
+    *,
+    errors: str = "missing",
+    columns: Mapping[str, str] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
     """Return outcomes from a log, from a packaged board's name where no such file exists, or unchanged."""
     if isinstance(source, xr.Dataset):
@@ -107,7 +116,7 @@ def open_board(
         progress(f"reading {source}")
     if not Path(source).exists() and str(source) in datasets.names():
         return apply_error_policy(datasets.load(str(source)), errors)
-    return read(source, errors=errors)
+    return read(source, errors=errors, **(columns or {}))
 
 
 def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> Answers:
@@ -127,7 +136,9 @@ def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> An
     )
 
 
-def reproduce(source: str | Path | None, page: Path, fit: xr.DataTree, *, errors: str, prob: float) -> str:
+def reproduce(
+    source: str | Path | None, page: Path, fit: xr.DataTree, *, errors: str, prob: float, columns: Mapping[str, str]
+) -> str:
     """Return the command that makes this page again, or the Python call when the outcomes came from Python."""
     attrs = fit.attrs
     if source is None:
@@ -135,6 +146,7 @@ def reproduce(source: str | Path | None, page: Path, fit: xr.DataTree, *, errors
     options = {"model": attrs.get("model"), "draws": attrs.get("draws"), "seed": attrs.get("seed")}
     words = ["evalbayes", "report", str(source), "-o", page.name, "--errors", errors, "--prob", f"{prob:g}"]
     words += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
+    words += [word for role, name in columns.items() for word in ("--column", f"{role}={name}")]
     return shlex.join(words)
 
 

@@ -23,6 +23,7 @@ def ask(
     options: Mapping[str, Any],
     seed: int,
     errors: str,
+    columns: Mapping[str, str],
     progress: Callable[[str], None],
 ) -> tuple[Asked, xr.Dataset]:
     """Answer ``quantity``, and return with it the counts and attributes of what was asked.
@@ -45,12 +46,12 @@ def ask(
         asked: Asked = (tree["constant_data"].to_dataset(), tree.attrs)
         return asked, _call(posterior, quantity, tree, options)
     if method not in FITTED:
-        board = open_board(source, errors=errors, progress=progress)
+        board = open_board(source, errors=errors, columns=columns, progress=progress)
         return (board, board.attrs), _call(frequentist, quantity, board, {**options, "method": method, "seed": seed})
     from evalbayes.fit import fit
 
     _function(posterior, quantity)
-    board = open_board(source, errors=errors, progress=progress)
+    board = open_board(source, errors=errors, columns=columns, progress=progress)
     tree = fit(board, method=method, seed=seed, progress=progress)
     return (board, board.attrs), _call(posterior, quantity, tree, options)
 

@@ -1,0 +1,82 @@
+"""The options that commands share: what they are called, what they may hold, and the check of it before work starts."""
+
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalbayes.errors import OutcomesError
+
+
+class Target(StrEnum):
+    """What a number is about: these tasks or entries, or new ones like them."""
+
+    fixed = "fixed"
+    sampled = "sampled"
+
+
+class Errors(StrEnum):
+    """What an attempt without a score counts as."""
+
+    missing = "missing"
+    failure = "failure"
+    refuse = "raise"
+
+
+class Sampler(StrEnum):
+    """How a fit is sampled."""
+
+    auto = "auto"
+    laplace = "laplace"
+    latent = "latent"
+
+
+ROLES = (
+    *("config", "task", "run", "shard", "outcome", "successes", "trials"),
+    *("error_count", "status", "reducer", "published"),
+)
+"""What a column can be; see `evalbayes.read`."""
+
+SourceArgument = Annotated[str, typer.Argument(help="A log, a saved board, or the name of a packaged board.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; what is not known is null, with its reason.")]
+ErrorsOption = Annotated[Errors, typer.Option("--errors", help="What an attempt without a score counts as.")]
+ModelOption = Annotated[str | None, typer.Option(help="A model's name, or FILE.py:FUNCTION.", show_default="chosen")]
+SamplerOption = Annotated[Sampler, typer.Option("--method", help="How to sample the posterior.")]
+SeedOption = Annotated[int, typer.Option(help="Same seed, same numbers.", min=0)]
+DrawsOption = Annotated[int, typer.Option(help="Posterior draws.", min=100)]
+ProbOption = Annotated[float, typer.Option(help="Coverage of the intervals, between 0 and 1.")]
+ColumnOption = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="ROLE=NAME", help="The column of config, task, run, outcome, ...; repeatable."),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
+
+
+def columns_of(pairs: list[str] | None) -> dict[str, str]:
+    """Return the columns given as ROLE=NAME, by role."""
+    split = [pair.partition("=") for pair in pairs or []]
+    for role, equals, _ in split:
+        if not equals or role not in ROLES:
+            known = ", ".join(ROLES)
+            raise typer.BadParameter(f"{role}{equals}: give ROLE=NAME, ROLE one of {known}", param_hint="--column")
+    return {role: name for role, _, name in split}
+
+
+def check_prob(prob: float) -> None:
+    """Refuse a coverage that is not between 0 and 1."""
+    if not 0 < prob < 1:
+        raise typer.BadParameter(f"{prob:g} is not between 0 and 1", param_hint="--prob")
+
+
+def check_model(name: str | None) -> str | None:
+    """Return a model's name once it is known to exist, before anything is read or compiled."""
+    if name is None:
+        return None
+    path, _, function = name.rpartition(":")
+    if path and not (Path(path).is_file() and function):
+        raise OutcomesError(f"--model {name}: there is no file {path}; give FILE.py:FUNCTION")
+    if not path and not (name.isidentifier() and find_spec(f"evalbayes.models.{name}")):
+        raise OutcomesError(f"--model {name}: no such model; give a name in evalbayes.models or FILE.py:FUNCTION")
+    return name

@@ -1,0 +1,331 @@
+"""The page: right places, escaped names, nothing from outside, and numbers that agree with the JSON beside it."""
+
+import html.parser
+import importlib
+import json
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.stats import rankdata
+
+from evalbayes import answer as schema
+from evalbayes.errors import OutcomesError
+from evalbayes.outcomes import from_matrix, observed_score
+from evalbayes.report.board import board_of
+from evalbayes.report.content import Answers, checks, headline, order, places, reasons, rows
+from evalbayes.report.forest import rank_axis, score_axis, step_size
+from evalbayes.report.numbers import check_output, columns, dumps, numbers, plain, replacing
+
+page_module = importlib.import_module("evalbayes.report")  # `evalbayes.report` itself is the function
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "quoted \"double\" and 'single' & more",
+    "</style><img src=x onerror=alert(1)>",
+    "{{ 7 * 7 }}{% raw %}",
+    "模型-α 🚀",
+    "نموذج عربي",
+    "x" * 300,
+]
+
+
+def board_with(names: list[str], tasks: int = 40, seed: int = 1) -> xr.Dataset:
+    rng = np.random.default_rng(seed)
+    rates = np.linspace(0.9, 0.1, len(names))[:, None]
+    matrix = (rng.random((len(names), tasks)) < rates).astype(float)
+    return from_matrix(matrix, configs=names, tasks=[f"t{i}" for i in range(tasks)], source="made.csv")
+
+
+def fabricated(board: xr.Dataset, fixed: bool = False) -> Answers:
+    """Answers of the right shape from resampled tasks: the page is tested here, not the posterior."""
+    rng = np.random.default_rng(0)
+    count = board.sizes["task"]
+    rate = (board.successes / board.trials.where(board.trials > 0)).fillna(0).values
+    values = rng.multinomial(count, np.full(count, 1 / count), 500) / count @ rate.T
+    draws = xr.DataArray(values, dims=("draw", "config"), coords={"config": board.config})
+    ranked = draws.copy(data=rankdata(-values, axis=1, method="min").astype(float))
+    known = {"tasks": "sampled", "configs": "fixed", "prob": 0.95}
+    score = schema.from_draws(draws, quantity="score", method="laplace", **known)
+    chances = []
+    for k in (1, 3):
+        chance = (ranked <= k).mean("draw").astype(float)
+        none = xr.full_like(chance, np.nan).expand_dims(ci_bound=["lower", "upper"])
+        why = "a probability has no interval"
+        chances.append(schema.answer(chance, 0, none, quantity="top_k", method="laplace", reason=why, k=k, **known))
+    unknown = schema.unknown(
+        {"config": board.config.values},
+        "one run",
+        quantity="score",
+        tasks="fixed",
+        configs="fixed",
+        method="laplace",
+        prob=0.95,
+    )
+    return Answers(
+        observed=observed_score(board),
+        score=score,
+        bootstrap=schema.from_draws(draws, quantity="score", method="two_level_bootstrap", **known),
+        rank=schema.from_draws(ranked, quantity="rank", method="laplace", discrete=True, **known),
+        best=chances[0],
+        top=chances[1],
+        fixed=unknown if fixed else None,
+    )
+
+
+def fitted(**attrs: object) -> xr.DataTree:
+    tree = xr.DataTree()
+    tree.attrs = {"model": "crossed", "method": "laplace", "why": "its weights pass", "seed": 0, "draws": 500, **attrs}
+    return tree
+
+
+def render(board: xr.Dataset, answers: Answers, **attrs: object) -> str:
+    facts = board_of(board, board.attrs)
+    text = page_module.render(facts, answers, fitted(**attrs), command="evalbayes report", data="page.json")
+    return str(text)
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects tags, attributes and text, and checks that every tag is closed in order."""
+
+    VOID = ("meta", "link", "br", "line", "circle")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def parse(text: str) -> Reader:
+    reader = Reader()
+    reader.feed(text)
+    assert reader.open == []
+    return reader
+
+
+def test_hostile_names_are_shown_and_neither_break_nor_inject() -> None:
+    board = board_with(HOSTILE)
+    page = parse(render(board, fabricated(board)))
+    shown = "\n".join(page.text)
+    assert all(name in shown for name in HOSTILE)
+    assert not [tag for tag, _ in page.tags if tag in ("script", "img", "iframe", "object")]
+    assert not [attrs for _, attrs in page.tags if any(name.startswith("on") for name in attrs)]
+
+
+def test_page_asks_nothing_of_the_network() -> None:
+    board = board_with(["a", "b", "c", "d"])
+    text = render(board, fabricated(board))
+    assert not re.search(r"(?:https?:)?//\w", text)
+    assert "@import" not in text
+    assert "default-src 'none'" in text
+
+
+def test_page_is_navigable() -> None:
+    board = board_with(["a", "b", "c", "d"])
+    page = parse(render(board, fabricated(board)))
+    ids = {attrs["id"] for _, attrs in page.tags if "id" in attrs}
+    named = [attrs["aria-labelledby"] for _, attrs in page.tags if "aria-labelledby" in attrs]
+    assert named
+    assert {*named} <= ids
+    assert [tag for tag, _ in page.tags if tag in ("h1", "main", "caption", "header")] == [
+        "header",
+        "h1",
+        "main",
+        "caption",
+    ]
+    assert all(attrs.get("scope") for tag, attrs in page.tags if tag == "th")
+    assert ("html", {"lang": "en"}) in page.tags
+    figure = next(attrs for tag, attrs in page.tags if tag == "figure")
+    assert figure["role"] == "img"
+    assert figure["aria-label"]
+
+
+def test_every_number_in_the_table_names_its_target() -> None:
+    board = board_with(["a", "b", "c", "d"])
+    text = render(board, fabricated(board, fixed=True))
+    head = text[text.index("<thead>") : text.index("</thead>")]
+    titles = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', head)
+    assert len(titles) == 10
+    for title in titles[2:]:
+        assert "tasks" in title or "these runs" in title, title
+
+
+def test_rows_are_ordered_by_score_and_ties_share_a_place() -> None:
+    board = board_with(["b", "a", "z"])
+    board = xr.concat([board, board.isel(config=[1]).assign_coords(config=["a copy"])], "config")
+    table, _, _ = rows(fabricated(board), np.ones(4))
+    assert [row.name for row in table] == ["b", "a", "a copy", "z"]
+    assert [row.place for row in table] == ["1", "2", "2", "4"]
+
+
+def test_order_puts_the_unknown_last() -> None:
+    board = board_with(["a", "b", "c"])
+    answers = fabricated(board)
+    answers.score["estimate"][0] = np.nan
+    answers.observed[0] = np.nan
+    assert order(answers).tolist() == [1, 2, 0]
+    assert places(np.array([np.nan, 0.2, 0.2])) == ["–", "1", "1"]
+
+
+def test_missing_numbers_are_dashes_with_a_reason() -> None:
+    board = board_with(["a", "b", "c", "d"])
+    answers = fabricated(board, fixed=True)
+    assert reasons(answers) == ["score, tasks=fixed, laplace: one run"]
+    assert "score, tasks=fixed, laplace: one run" in render(board, answers)
+    assert reasons(fabricated(board)) == []
+
+
+def test_partial_coverage_and_policies_are_said() -> None:
+    board = board_with(["a", "b"], tasks=10)
+    board.trials[0, :5] = 0
+    board.successes[0, :5] = 0
+    text = render(board, fabricated(board))
+    assert "scored on 50.0% of tasks" in text
+    assert "15 of 20 cells" in text
+    assert "errors=missing" in text
+
+
+def test_coverage_is_not_rounded_up_to_all() -> None:
+    board = board_with(["a", "b"], tasks=5000)
+    board.trials[0, 0] = board.successes[0, 0] = 0
+    assert board_of(board, board.attrs).covered == "99.9%"
+
+
+def test_checks_say_passed_and_failed() -> None:
+    score = fabricated(board_with(["a", "b", "c"])).score
+    found = {
+        check.name: check.verdict for check in checks({"k_hat": 0.31, "weight_ess": 120.0, "grid_error": 1e-9}, score)
+    }
+    assert found["Pareto k-hat"] == "passed"
+    assert found["Weight ESS"] == "failed"
+    assert found["Grid error"] == "passed"
+    assert "R-hat, worst" not in found
+    gap = checks({"mean_gap": -0.03, "worst_gap": -0.05, "gate": "failed"}, score)[-1]
+    assert (gap.value, gap.verdict) == ("−3.00 points on average, −5.00 at worst", "failed")
+
+
+def test_headline_counts_who_can_be_first() -> None:
+    answers = fabricated(board_with(["a", "b", "c", "d"], tasks=400))
+    assert headline(answers)[0].startswith("One entry is clearly first")
+    tied = fabricated(board_with(["a", "b", "c", "d"], tasks=5))
+    can = int((tied.rank.interval.sel(ci_bound="lower") <= 1).sum())
+    assert can > 1
+    assert headline(tied)[0].startswith(f"{can} of 4 entries can be first")
+
+
+def test_axes_hold_their_values_and_end_on_ticks() -> None:
+    axis = score_axis([0.231, 0.52, np.nan])
+    assert (axis.low, axis.high) == (0.2, pytest.approx(0.55))
+    assert [tick.label for tick in axis.ticks] == [f"{percent}%" for percent in range(20, 60, 5)]
+    assert (axis.at(0.2), axis.at(0.55), axis.at(np.nan)) == (0, 100, None)
+    assert score_axis([]).ticks[-1].label == "100%"
+    for same in (0.0, 0.5, 1.0):
+        narrow = score_axis([same, same])
+        assert 0 <= narrow.low < narrow.high <= 1
+        assert narrow.low <= same <= narrow.high
+    assert [tick.label for tick in rank_axis(2).ticks] == ["1", "2"]
+    assert rank_axis(134).ticks[0].label == "1"
+    assert step_size(1, 6) == 0.2
+
+
+def test_size_and_time_of_a_large_page() -> None:
+    board = board_with([f"vendor/agent-{i}-with-quite-a-long-name" for i in range(200)], tasks=500)
+    answers = fabricated(board)
+    start = time.perf_counter()
+    text = render(board, answers, k_hat=0.3, weight_ess=700.0)
+    data = dumps(page_module.content_of(board_of(board, board.attrs), answers, fitted()))
+    taken = time.perf_counter() - start
+    print(f"200 configs: {taken:.2f} s, page {len(text) / 1e6:.2f} MB, numbers {len(data) / 1e6:.2f} MB")
+    assert taken < 2
+    assert len(text) < 1e6
+
+
+def test_json_is_valid_and_keeps_the_identity() -> None:
+    board = board_with(["a", "b", "c"])
+    answers = fabricated(board, fixed=True)
+    content = json.loads(dumps(page_module.content_of(board_of(board, board.attrs), answers, fitted(k_hat=0.3))))
+    observed, score, *rest = content["answers"]
+    assert observed["values"][0]["estimate"] == pytest.approx(float(answers.observed[0]))
+    assert {key: score[key] for key in ("quantity", "tasks", "configs", "method", "ci_prob")} == {
+        "quantity": "score",
+        "tasks": "sampled",
+        "configs": "fixed",
+        "method": "laplace",
+        "ci_prob": 0.95,
+    }
+    fixed = next(result for result in rest if result["tasks"] == "fixed")
+    assert fixed["values"][0] == {
+        "config": "a", "estimate": None, "se": None, "lower": None, "upper": None, "reason": "one run"
+    }  # fmt: skip
+    assert content["board"]["coverage"] == {"a": 1.0, "b": 1.0, "c": 1.0}
+
+
+def test_plain_values_survive_json() -> None:
+    value = {"a": np.float64("nan"), "b": [np.inf, -np.inf], "c": np.array([1, 2]), "d": np.bool_(True), "e": None}
+    assert plain(value) == {"a": None, "b": ["inf", "-inf"], "c": [1, 2], "d": True, "e": None}
+    assert json.loads(dumps(value)) == plain(value)
+
+
+def test_an_answer_over_pairs_becomes_one_record_a_pair() -> None:
+    pair = xr.DataArray(
+        [[0.5, 0.9], [0.1, 0.5]], dims=("config", "opponent"), coords={"config": ["a", "b"], "opponent": ["a", "b"]}
+    )
+    bounds = xr.concat([pair, pair], "ci_bound")
+    known = {"quantity": "win_probability", "tasks": "sampled", "configs": "fixed", "method": "laplace", "prob": 0.9}
+    result = schema.answer(pair, 0.0, bounds, tie=pair * 0, **known)
+    table = columns(result)
+    assert list(table) == ["config", "opponent", "estimate", "se", "lower", "upper", "tie", "reason"]
+    assert numbers(result)["values"][1] == {
+        "config": "a", "opponent": "b", "estimate": 0.9, "se": 0.0, "lower": 0.9, "upper": 0.9, "tie": 0.0, "reason": ""
+    }  # fmt: skip
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("old")
+
+    def interrupted() -> None:
+        with replacing(path) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("page.html", "old")]
+
+
+def test_outputs_are_checked_before_the_work(tmp_path: Path) -> None:
+    source = tmp_path / "runs.json"
+    source.write_text("[]")
+    with pytest.raises(OutcomesError, match="would replace what is read"):
+        check_output([source], [str(source)])
+    with pytest.raises(OutcomesError, match="is a folder"):
+        check_output([tmp_path])
+    with pytest.raises(OutcomesError, match="does not exist"):
+        check_output([tmp_path / "none" / "page.html"])
+    with pytest.raises(OutcomesError, match="would replace what is read"):
+        page_module.report(source, tmp_path / "runs.html")
+
+
+def test_sibling_never_is_the_page() -> None:
+    assert page_module.sibling(Path("report.html")) == Path("report.json")
+    assert page_module.sibling(Path("report.json")) == Path("report.json.json")
+    assert page_module.sibling(Path("v1.2")) == Path("v1.2.json")
