@@ -123,7 +123,8 @@ def _normal(outcomes: xr.Dataset, board: Cells, *, prob: float, **identity: Any)
 def _pooled(outcomes: xr.Dataset, board: Cells, *, prob: float, **identity: Any) -> xr.Dataset:
     runs = board.trials.sum(axis=1).astype(float)
     rate = np.nan_to_num(bootstrap.observed(board))
-    se = np.sqrt(rate * (1 - rate) / np.maximum(runs, 1))
+    # The normal formula gives 0 at the boundary, which no one should read as certainty.
+    se = np.where((rate > 0) & (rate < 1), np.sqrt(rate * (1 - rate) / np.maximum(runs, 1)), np.nan)
     ends = np.nan_to_num(wilson(rate, runs, prob))
     result = answer(
         _along(outcomes, rate), _along(outcomes, se), _along(outcomes, ends), prob=prob, ci_kind="score", **identity

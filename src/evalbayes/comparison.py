@@ -1,0 +1,175 @@
+"""Set a posterior answer beside the frequentist one for the same question, and say in words how they compare."""
+
+import importlib
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from evalbayes.answer import IDENTITY, SCHEMA, check
+
+AGREE_WITHIN = 0.05
+"""Two simulated probabilities this close are called the same; their intervals only hold simulation error."""
+
+PROBABILITIES = ("win_probability", "top_k")
+
+
+def compare(
+    quantity: str,
+    fit: xr.DataTree,
+    outcomes: xr.Dataset,
+    *,
+    tasks: str = "sampled",
+    configs: str = "fixed",
+    prob: float = 0.95,
+    seed: int = 0,
+    method: str | None = None,
+    **keyword: Any,
+) -> xr.Dataset:
+    """Answer one question twice, from the fit and from the outcomes, and set the answers side by side.
+
+    Parameters
+    ----------
+    quantity
+        A name that both `evalbayes.posterior` and `evalbayes.frequentist` answer, such as ``"score"``.
+    fit, outcomes
+        The fit, and the board it was fitted to.
+    tasks, configs, prob
+        The target and the level, for both.
+    seed, method
+        Of the frequentist answer.
+    keyword
+        What the quantity needs besides, for both: ``k`` of `top_k`, ``reference`` of `difference`.
+
+    Returns
+    -------
+    xarray.Dataset
+        As `side_by_side` gives it.
+
+    Raises
+    ------
+    ValueError
+        If the quantity is not answered on both sides, or the answers are not about the same thing.
+    NotIdentifiedError
+        Whatever either side cannot answer.
+
+    Examples
+    --------
+    >>> compare("charm", xr.DataTree(), xr.Dataset())  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: compare: no 'charm' on both sides; choose from ...
+    """
+    posterior, frequentist = (importlib.import_module(f"evalbayes.{side}") for side in ("posterior", "frequentist"))
+    both = [name for name in frequentist.__all__ if hasattr(posterior, name)]
+    if quantity not in both:
+        raise ValueError(f"compare: no {quantity!r} on both sides; choose from {', '.join(both)}")
+    target: dict[str, Any] = {"tasks": tasks, "configs": configs, "prob": prob, **keyword}
+    bayesian = getattr(posterior, quantity)(fit, **target)
+    return side_by_side(bayesian, getattr(frequentist, quantity)(outcomes, seed=seed, method=method, **target))
+
+
+def side_by_side(bayesian: xr.Dataset, frequentist: xr.Dataset) -> xr.Dataset:
+    """Join two answers over ``method``, the Bayesian first, with the ratio of their widths and a verdict.
+
+    Parameters
+    ----------
+    bayesian, frequentist
+        Answers to the same question: every scalar coord but ``method`` and ``ci_kind`` must agree, and so
+        must the labels along every dim. Only the variables of the schema are kept.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``method`` and the quantity's dims, with ``width_ratio`` (Bayesian / frequentist width; NaN where
+        one is unknown or the frequentist one is 0, and for probabilities, whose intervals only hold simulation error),
+        ``verdict``, a sentence for each entry, and attr ``summary``, one for all. Answers agree when each
+        interval holds the other's estimate; probabilities when they are within 0.05.
+
+    Raises
+    ------
+    ValueError
+        If the answers are of different quantities, targets or levels, or not about the same configs.
+
+    Examples
+    --------
+    >>> from evalbayes.frequentist import score
+    >>> from evalbayes.outcomes import from_matrix
+    >>> board = from_matrix([[1, 1, 0, 0]], configs=["a"], tasks=list("wxyz"))
+    >>> both = side_by_side(score(board), score(board, method="clustered_normal"))
+    >>> both.verdict.item()
+    'agree: 0.500 and 0.500, the Bayesian interval 1.00 times as wide'
+    """
+    answers = [check(bayesian), check(frequentist)]
+    common = _same_question(*answers)
+    kept = [_schema_only(one, common) for one in answers]
+    # exact: a label missing on one side must not become a silent NaN.
+    joined: xr.Dataset = xr.concat(
+        kept, "method", join="exact", coords="different", compat="equals", combine_attrs="drop"
+    )
+    joined["width_ratio"] = _width_ratio(joined)
+    joined["verdict"] = _verdicts(joined)
+    joined.attrs["summary"] = _summary(joined)
+    return joined
+
+
+def _same_question(bayesian: xr.Dataset, frequentist: xr.Dataset) -> list[str]:
+    """Scalar coords that both answers have, which must agree: what differs is a different question."""
+    common = [str(name) for name, coord in bayesian.coords.items() if coord.ndim == 0 and name in frequentist.coords]
+    for name in common:
+        mine, theirs = bayesian[name].item(), frequentist[name].item()
+        if name not in ("method", "ci_kind") and mine != theirs:
+            raise ValueError(f"compare: {name} is {mine!r} on one side and {theirs!r} on the other; ask both the same")
+    if bayesian.method.item() == frequentist.method.item():
+        raise ValueError(f"compare: both answers are by {bayesian.method.item()!r}; nothing to compare")
+    return common
+
+
+def _schema_only(one: xr.Dataset, common: list[str]) -> xr.Dataset:
+    keep = {*IDENTITY, *common, *one.interval.dims}
+    return one[list(SCHEMA)].drop_vars([name for name in one.coords if name not in keep])
+
+
+def _width_ratio(joined: xr.Dataset) -> xr.DataArray:
+    width = joined.interval.sel(ci_bound="upper", drop=True) - joined.interval.sel(ci_bound="lower", drop=True)
+    if joined.quantity.item() in PROBABILITIES:
+        width = width * np.nan
+    mine, theirs = (width.isel(method=side, drop=True) for side in (0, 1))
+    ratio: xr.DataArray = mine / theirs.where(theirs > 0)
+    return ratio
+
+
+def _verdicts(joined: xr.Dataset) -> xr.DataArray:
+    dims = joined.width_ratio.dims
+    ends = joined.interval.transpose("method", ..., "ci_bound").values
+    values = joined.estimate.transpose("method", ...).values
+    if joined.quantity.item() in PROBABILITIES:
+        agree = abs(values[0] - values[1]) <= AGREE_WITHIN
+    else:
+        other = values[::-1]
+        agree = ((ends[..., 0] <= other) & (other <= ends[..., 1])).all(axis=0)
+    reasons = joined.reason.transpose("method", ...).values
+    unknown = np.isnan(values) | np.isnan(ends).any(axis=-1)
+    words = np.empty(agree.shape, dtype=object)
+    for at in np.ndindex(*agree.shape):
+        side = (slice(None), *at)
+        words[at] = _words(values[side], bool(agree[at]), joined.width_ratio.values[at], unknown[side], reasons[side])
+    return xr.DataArray(words, dims=dims, coords={dim: joined[dim] for dim in dims})
+
+
+def _words(values: Any, agree: bool, ratio: float, unknown: Any, reasons: Any) -> str:
+    if unknown.all():
+        return f"no interval on either side: {reasons[0]}"
+    if unknown.any():
+        side = "Bayesian" if unknown[0] else "frequentist"
+        return f"no {side} interval: {reasons[0] if unknown[0] else reasons[1]}"
+    wide = f", the Bayesian interval {ratio:.2f} times as wide" if np.isfinite(ratio) else ""
+    return f"{'agree' if agree else 'differ'}: {values[0]:.3f} and {values[1]:.3f}{wide}"
+
+
+def _summary(joined: xr.Dataset) -> str:
+    first = [str(text).split(":")[0] for text in joined.verdict.values.ravel()]
+    agree, compared = first.count("agree"), first.count("agree") + first.count("differ")
+    ratios = joined.width_ratio.values[np.isfinite(joined.width_ratio.values)]
+    wide = f"; the Bayesian intervals are {np.median(ratios):.2f} times as wide (median)" if ratios.size else ""
+    missing = len(first) - compared
+    return f"{agree} of {compared} entries agree{wide}" + (f"; {missing} cannot be compared" if missing else "")
