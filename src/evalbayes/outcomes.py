@@ -11,17 +11,141 @@ A board is an `xarray.Dataset` with dims ``config`` and ``task`` (names, unique 
 - attrs, text or numbers: ``source, score_rule, error_policy, reader, evalbayes_version, ...``.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
+from evalbayes.combination import combine
+from evalbayes.coverage import describe, near_duplicates, observed_score
 from evalbayes.errors import OutcomesError
 from evalbayes.schema import Int64, apply_error_policy, assemble, scored_trials, validate
+from evalbayes.storage import load, save
+from evalbayes.tabulate import from_rows
 
-__all__ = ["apply_error_policy", "from_counts", "from_matrix", "observed_score", "scored_trials", "validate"]
+__all__ = [
+    "apply_error_policy",
+    "clusters",
+    "combine",
+    "describe",
+    "from_counts",
+    "from_matrix",
+    "from_table",
+    "load",
+    "near_duplicates",
+    "observed_score",
+    "save",
+    "scored_trials",
+    "validate",
+]
+
+
+def from_table(
+    df: pd.DataFrame,
+    *,
+    config: str | Sequence[str] = "config",
+    task: str = "task",
+    run: str | Sequence[str] | None = None,
+    shard: str | None = None,
+    outcome: str | None = None,
+    successes: str | None = None,
+    trials: str | None = None,
+    error_count: str | None = None,
+    status: str | None = None,
+    reducer: str | None = None,
+    published: str | None = None,
+    threshold: float | None = None,
+    outcome_map: Mapping[Any, float | None] | None = None,
+    config_map: Mapping[str, str] | None = None,
+    task_map: Mapping[str, str] | None = None,
+    errors: str = "missing",
+    source: str = "table",
+) -> xr.Dataset:
+    """Build a board from a table: one row for each run (``outcome``), or for each cell (``successes``, ``trials``).
+
+    Every config and task in the rows is on the board, whether or not it has a score. Rows that repeat a run
+    are dropped when they agree and refused when they do not. Without ``run`` no row can be known to repeat
+    another, so every row of a cell is its own run: dropping rows that look alike would lose real runs, and
+    averaging them would hide the noise between runs. The attribute ``run_rule`` says which rule was used.
+
+    Parameters
+    ----------
+    df
+        The rows; column names as below.
+    config, task
+        Names, text or integers, kept as written. Several config columns are joined by " + ".
+    run, shard
+        What tells the runs of a cell apart. ``shard`` is for run numbers that start again in each part.
+    outcome
+        1, 0, true, false, yes, no, pass, fail, passed, failed, C, I in any case, or a score in [0, 1]; blank is
+        an attempt without a score.
+    successes, trials, error_count
+        Counts of a cell. ``outcome`` with ``trials`` is a mean of that many runs.
+    status
+        ok, error, infra_error, timeout, ...: marks attempts without a score, whatever ``outcome`` says there
+        (the attribute ``n_scores_overruled_by_status`` counts such rows).
+    reducer
+        mean, mode or first: what ``outcome`` is of ``trials`` runs. Mode and first count as one run.
+    published
+        The source's own rate for the config, in [0, 1].
+    threshold
+        A score of at least this much, less 1e-6, passes; needed when scores are not 0 or 1.
+    outcome_map
+        Score of further outcome words or numbers; None for no score.
+    config_map, task_map
+        New names, to merge variants of a name.
+    errors
+        What an attempt without a score counts as: ``"missing"``, ``"failure"`` or ``"raise"``.
+    source
+        Where the rows come from, for the attribute and for messages.
+
+    Returns
+    -------
+    xarray.Dataset
+        A board. Other columns become coords along ``config`` or ``task`` if they are constant there (config
+        first), and are listed in the attribute ``ignored_columns`` if they are neither.
+
+    Raises
+    ------
+    OutcomesError
+        In one line that names the row, what is wrong, and the remedy.
+
+    Warns
+    -----
+    UserWarning
+        If two names may be variants of one; they are not merged.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"model": ["a", "a"], "task": ["t", "u"], "passed": ["yes", ""]})
+    >>> board = from_table(rows, config="model", outcome="passed")
+    >>> board.trials.values.tolist(), board.errors.values.tolist()
+    ([[1, 0]], [[0, 1]])
+    """
+    return from_rows(
+        df,
+        place=lambda row: f"{source}, row {row + 1}",
+        config=config,
+        task=task,
+        run=run,
+        shard=shard,
+        outcome=outcome,
+        successes=successes,
+        trials=trials,
+        error_count=error_count,
+        status=status,
+        reducer=reducer,
+        published=published,
+        threshold=threshold,
+        outcome_map=outcome_map,
+        config_map=config_map,
+        task_map=task_map,
+        errors=errors,
+        source=source,
+    )
 
 
 def from_counts(
@@ -78,7 +202,9 @@ def _whole(values: npt.ArrayLike, name: str, shape: tuple[int, int], source: str
     wrong = ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53))
     if wrong.any():
         c, t = np.argwhere(wrong)[0]
-        raise OutcomesError(f"{source}: {name} of config {c}, task {t} is {array[c, t]}; give a whole number, 0 for none")
+        raise OutcomesError(
+            f"{source}: {name} of config {c}, task {t} is {array[c, t]}; give a whole number, 0 for none"
+        )
     return array.astype(np.int64)
 
 
@@ -129,22 +255,40 @@ def from_matrix(
     return assemble(counts, configs=configs, tasks=tasks, policy="missing", attrs=attrs)
 
 
-def observed_score(ds: xr.Dataset, *, weights: Literal["task", "micro"] = "task") -> xr.DataArray:
-    """Score of each config as observed: an exact fact about these runs, (config).
+def clusters(ds: xr.Dataset, coord: str, *, blank: Literal["raise", "own", "one"] = "raise") -> xr.DataArray:
+    """Cluster of each task, (task), with a decision about tasks whose cluster is blank.
 
-    ``weights="task"``: the mean over tasks with a trial of successes/trials, so that every task counts
-    the same. ``weights="micro"``: all successes over all trials. NaN where no task has a trial.
+    Parameters
+    ----------
+    ds
+        A board with ``coord`` along task.
+    coord
+        Name of the coord: repository, task family, ...
+    blank
+        ``"raise"``: refuse; ``"own"``: each such task is a cluster of its own; ``"one"``: they are one cluster.
+
+    Raises
+    ------
+    OutcomesError
+        If there is no such coord along task, or a cluster is blank and ``blank="raise"``.
 
     Examples
     --------
-    >>> board = from_counts([[1, 3]], [[1, 4]], configs=["a"], tasks=["t", "u"])
-    >>> float(observed_score(board).item()), float(observed_score(board, weights="micro").item())
-    (0.875, 0.8)
+    >>> ds = from_matrix([[1, 0]], configs=["a"], tasks=["t", "u"]).assign_coords(repo=("task", ["x", ""]))
+    >>> clusters(ds, "repo", blank="own").values.tolist()
+    ['x', '(u)']
     """
-    k, n = ds["successes"], ds["trials"]
-    if weights == "micro":
-        total = n.sum("task")
-        return (k.sum("task") / total.where(total > 0)).rename("observed_micro")
-    if weights != "task":
-        raise OutcomesError(f"weights={weights!r} is unknown; use 'task' or 'micro'")
-    return (k / n.where(n > 0)).mean("task").rename("observed")
+    source = ds.attrs.get("source") or "outcomes"
+    found = [str(name) for name in ds.coords if ds[name].dims == ("task",) and name != "task"]
+    if coord not in found:
+        raise OutcomesError(f"{source}: no task coord {coord!r}; those there are: {', '.join(found) or 'none'}")
+    names = ds[coord].astype(object).fillna("").astype(str)
+    missing = names.str.strip() == ""
+    if blank == "raise" and bool(missing.any()):
+        first, count = ds["task"].values[missing.values][0], int(missing.sum())
+        raise OutcomesError(
+            f"{source}: {count} of {ds.sizes['task']} tasks have no {coord} (first {first!r}); "
+            "fill it in, or use blank='own' or blank='one'"
+        )
+    own = "(" + ds["task"].astype(str) + ")" if blank == "own" else "(blank)"
+    return names.where(~missing, own).astype(object).rename(coord)

@@ -146,7 +146,9 @@ def validate(ds: xr.Dataset) -> xr.Dataset:
 def _check_shape(ds: xr.Dataset, source: str) -> None:
     missing = [name for name in COUNTS if name not in ds.data_vars]
     if missing:
-        raise OutcomesError(f"{source}: not a board of outcomes, {', '.join(missing)} missing; build it with outcomes.*")
+        raise OutcomesError(
+            f"{source}: not a board of outcomes, {', '.join(missing)} missing; build it with outcomes.*"
+        )
     dims = {**dict.fromkeys(COUNTS, ("config", "task")), "outcome": ("config", "task", "run"), "published": ("config",)}
     for name in dims.keys() & set(map(str, ds.data_vars)):
         if ds[name].dims != dims[name]:
@@ -209,7 +211,9 @@ def _check_published(ds: xr.Dataset, source: str) -> None:
 def _check_attrs(ds: xr.Dataset, source: str) -> None:
     for name, value in ds.attrs.items():
         if isinstance(value, bool) or not isinstance(value, str | int | float | np.integer | np.floating):
-            raise OutcomesError(f"{source}: attribute {name!r} is {type(value).__name__}; only text and numbers are kept")
+            raise OutcomesError(
+                f"{source}: attribute {name!r} is {type(value).__name__}; only text and numbers are kept"
+            )
         if isinstance(value, str) and "\0" in value:
             raise OutcomesError(f"{source}: attribute {name!r} contains a NUL character; remove it")
 

@@ -1,9 +1,9 @@
 """Boards with known truth: outcomes drawn from the models this package fits.
 
-    a_c  = raw_c - mean(raw),  raw_c ~ Normal(0, config_sd)         config effects, zero-sum
-    t_t  ~ task density with mean 0 and sd task_sd                   task effects
-    p_ct ~ Beta(mu_ct kappa_c, (1 - mu_ct) kappa_c),  logit mu_ct = intercept + a_c + t_t
-    k_ct ~ Binomial(runs, p_ct);                                     kappa = inf means p_ct = mu_ct
+a_c  = raw_c - mean(raw),  raw_c ~ Normal(0, config_sd)         config effects, zero-sum
+t_t  ~ task density with mean 0 and sd task_sd                   task effects
+p_ct ~ Beta(mu_ct kappa_c, (1 - mu_ct) kappa_c),  logit mu_ct = intercept + a_c + t_t
+k_ct ~ Binomial(runs, p_ct);                                     kappa = inf means p_ct = mu_ct
 """
 
 from collections.abc import Sequence
@@ -94,7 +94,11 @@ def board(
     truth = _population(intercept + a, task_sd, kappas, task_density) | {"true_config_effect": a, "true_kappa": kappas}
     truth["true_fixed_score"] = p.mean(axis=1)
     return assemble(
-        {"successes": (outcome == PASS).sum(-1), "trials": (outcome >= FAIL).sum(-1), "errors": (outcome == ERROR).sum(-1)},
+        {
+            "successes": (outcome == PASS).sum(-1),
+            "trials": (outcome >= FAIL).sum(-1),
+            "errors": (outcome == ERROR).sum(-1),
+        },
         configs=_labels("config", configs),
         tasks=_labels("task", tasks),
         runs=_labels("run", runs),
@@ -151,7 +155,7 @@ def _standard_task_effects(rng: np.random.Generator, size: int, density: str) ->
     if density != "mixture":
         raise OutcomesError(f"simulate.board: task_density={density!r} is unknown; use 'normal' or 'mixture'")
     component = rng.choice(2, size, p=_MIXTURE_WEIGHT)
-    return _MIXTURE_MEAN[component] + _MIXTURE_SD[component] * z
+    return np.asarray(_MIXTURE_MEAN[component] + _MIXTURE_SD[component] * z)
 
 
 def _cell_probability(rng: np.random.Generator, logit: Floats, kappa: Floats) -> Floats:

@@ -1,0 +1,169 @@
+"""Several boards as one, joined by the names of configs, tasks and runs, never by position."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from evalbayes.errors import OutcomesError
+from evalbayes.schema import ABSENT, COUNTS, apply_error_policy, assemble
+
+DIMS = ("config", "task")
+
+
+def combine(boards: Sequence[xr.Dataset], *, overlap: Literal["raise", "add"] = "raise") -> xr.Dataset:
+    """Combine boards into one, over the union of their configs and tasks.
+
+    Parameters
+    ----------
+    boards
+        One or more boards under the same error policy.
+    overlap
+        What to do when two boards hold attempts of the same cell that their run names do not tell apart:
+        ``"raise"``, or ``"add"`` them as further runs.
+
+    Returns
+    -------
+    xarray.Dataset
+        A board; ``outcome`` is kept if every board has it. A coord on which two boards disagree is dropped
+        and listed in the attribute ``ignored_columns``, as a column that varies within one table is.
+
+    Raises
+    ------
+    OutcomesError
+        If there is no board, policies differ, or cells overlap and are not to be added.
+
+    Examples
+    --------
+    >>> from evalbayes import outcomes
+    >>> a = outcomes.from_matrix([[1, 0]], configs=["a"], tasks=["t", "u"])
+    >>> b = outcomes.from_matrix([[1]], configs=["b"], tasks=["u"])
+    >>> combine([a, b]).trials.values.tolist()
+    [[1, 1], [0, 1]]
+    """
+    policy = _policy(boards)
+    if overlap not in ("raise", "add"):
+        raise OutcomesError(f"combine: overlap={overlap!r} is unknown; use 'raise' or 'add'")
+    names = {dim: _union([board[dim].values.tolist() for board in boards]) for dim in DIMS}
+    plain = [apply_error_policy(board, "missing").reset_coords(drop=True) for board in boards]
+    counts = [board[list(COUNTS)].reindex(names, fill_value=0) for board in plain]
+    shared = _more_than_one([part["trials"] + part["errors"] > 0 for part in counts])
+    outcome = None
+    if all("outcome" in board for board in plain):
+        states = _states(plain, names, numbered=overlap == "add" and bool(shared.any()))
+        shared = _more_than_one([part != ABSENT for part in states]).any("run")
+        # Absent is the least of the states, so the maximum is the state of the one board that has the run.
+        outcome = xr.concat(states, "board").max("board")
+    if overlap == "raise" and bool(shared.any()):
+        _refuse(boards, counts, shared)
+    coords, dropped = _coords(boards, names)
+    return assemble(
+        {name: np.sum([part[name].values for part in counts], axis=0) for name in COUNTS},
+        configs=names["config"],
+        tasks=names["task"],
+        runs=[] if outcome is None else outcome["run"].values.tolist(),
+        outcome=None if outcome is None else outcome.values,
+        policy=policy,
+        published=_published(boards, names["config"]),
+        coords=coords,
+        attrs=_attrs(boards, dropped),
+    )
+
+
+def _policy(boards: Sequence[xr.Dataset]) -> str:
+    policies = sorted({str(board.attrs.get("error_policy", "missing")) for board in boards})
+    if not policies:
+        raise OutcomesError("combine: there is no board; give at least one")
+    if len(policies) > 1:
+        raise OutcomesError(f"combine: error policies {', '.join(policies)} differ; read all boards under one")
+    return policies[0]
+
+
+def _more_than_one(masks: Sequence[xr.DataArray]) -> xr.DataArray:
+    return xr.concat(masks, "board").sum("board") > 1
+
+
+def _union(lists: Sequence[Sequence[str]]) -> list[str]:
+    return list(dict.fromkeys(itertools.chain.from_iterable(lists)))
+
+
+def _states(boards: Sequence[xr.Dataset], names: dict[str, list[str]], *, numbered: bool) -> list[xr.DataArray]:
+    """States of each board over the common names; ``numbered`` keeps equal run names of two boards apart."""
+    states = [board["outcome"] for board in boards]
+    if numbered:
+        states = [
+            state.assign_coords(run=[f"{i}/{run}" for run in state["run"].values]) for i, state in enumerate(states, 1)
+        ]
+    runs = _union([state["run"].values.tolist() for state in states])
+    return [state.reindex({**names, "run": runs}, fill_value=ABSENT) for state in states]
+
+
+def _refuse(boards: Sequence[xr.Dataset], counts: Sequence[xr.Dataset], shared: xr.DataArray) -> None:
+    c, t = np.argwhere(shared.values)[0]
+    config, task = shared["config"].values[c], shared["task"].values[t]
+    holders = [
+        str(board.attrs.get("source", ""))
+        for board, part in zip(boards, counts, strict=True)
+        if int(part["trials"][c, t] + part["errors"][c, t]) > 0
+    ]
+    raise OutcomesError(
+        f"combine: config {config!r}, task {task!r} is in {' and '.join(holders[:2])}; leave one out, "
+        "or add them as further runs with overlap='add'"
+    )
+
+
+def _coords(boards: Sequence[xr.Dataset], names: dict[str, list[str]]) -> tuple[dict[str, tuple[str, Any]], list[str]]:
+    """Coords on which the boards agree, by name; and those dropped because they do not."""
+    coords: dict[str, tuple[str, Any]] = {}
+    dropped = []
+    for name in _union([[str(coord) for coord in board.coords if coord not in board.dims] for board in boards]):
+        holders = [board[name] for board in boards if name in board.coords]
+        dims = {part.dims for part in holders}
+        merged = _merged(holders, names) if len(dims) == 1 and dims <= {("config",), ("task",)} else None
+        if merged is None:
+            dropped.append(name)
+        else:
+            coords[name] = (str(holders[0].dims[0]), merged)
+    return coords, dropped
+
+
+def _merged(parts: Sequence[xr.DataArray], names: dict[str, list[str]]) -> npt.NDArray[Any] | None:
+    """Values over the union of names, blank where no board has one; None if two boards differ."""
+    dim = str(parts[0].dims[0])
+    numeric = all(part.dtype.kind in "iuf" for part in parts)
+    found: dict[str, Any] = {}
+    for part in parts:
+        for label, value in zip(part[dim].values.tolist(), part.values.tolist(), strict=True):
+            blank = value is None or value == "" or value != value
+            if not blank and found.setdefault(label, value) != value:
+                return None
+    if numeric:
+        whole = all(part.dtype.kind in "iu" for part in parts) and len(found) == len(names[dim])
+        return np.array([found.get(label, np.nan) for label in names[dim]], int if whole else float)
+    return np.array([str(found.get(label, "")) for label in names[dim]], dtype=object)
+
+
+def _published(boards: Sequence[xr.Dataset], configs: list[str]) -> npt.NDArray[np.float64] | None:
+    parts = [board["published"] for board in boards if "published" in board]
+    if not parts:
+        return None
+    merged = _merged(parts, {"config": configs})
+    if merged is None:
+        raise OutcomesError("combine: two boards publish different rates for one config; drop published from one")
+    return merged.astype(float)
+
+
+def _attrs(boards: Sequence[xr.Dataset], dropped: list[str]) -> dict[str, str | int | float]:
+    """Counts are added, equal values kept, and different texts listed."""
+    attrs: dict[str, str | int | float] = {}
+    for name in _union([[str(key) for key in board.attrs] for board in boards]):
+        values = [board.attrs[name] for board in boards if name in board.attrs]
+        if name.startswith("n_"):
+            attrs[name] = int(sum(values))
+        else:
+            attrs[name] = values[0] if len(set(values)) == 1 else "; ".join(map(str, dict.fromkeys(values)))
+    ignored = [part for board in boards for part in str(board.attrs.get("ignored_columns", "")).split(", ") if part]
+    return {**attrs, "ignored_columns": ", ".join(dict.fromkeys([*ignored, *dropped]))}

@@ -1,0 +1,81 @@
+"""Save a board to a netCDF file and load it back, atomically and exactly."""
+
+import os
+import tempfile
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from evalbayes.errors import OutcomesError
+from evalbayes.schema import validate
+
+
+def save(ds: xr.Dataset, path: str | PathLike[str]) -> Path:
+    """Write a valid board to ``path`` (.nc): all of it, or nothing and the old file stays.
+
+    Raises
+    ------
+    OutcomesError
+        If the board is not valid, or the folder cannot be written to.
+
+    Examples
+    --------
+    >>> from evalbayes import outcomes
+    >>> board = outcomes.from_counts([[1]], [[2]], configs=["a"], tasks=["t"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load(save(board, folder + "/board.nc")).identical(board)
+    True
+    """
+    target = Path(fspath(path))
+    validate(ds)
+    packed: dict[Any, dict[str, Any]] = {
+        name: {"compression": "gzip", "compression_opts": 4} for name in ds.data_vars if ds[name].ndim > 1
+    }
+    try:
+        # A temporary file in the same folder, for a rename is atomic only within one file system.
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise OutcomesError(f"{target}: cannot write there ({error.strerror}); choose another folder") from None
+    os.close(handle)
+    try:
+        ds.to_netcdf(name, engine="h5netcdf", encoding=packed)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except OSError as error:
+        raise OutcomesError(f"{target}: cannot write there ({error.strerror or error}); choose another path") from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+    return target
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def load(path: str | PathLike[str]) -> xr.Dataset:
+    """Load a board that `save` wrote, into memory.
+
+    Raises
+    ------
+    OutcomesError
+        If there is no such file, or it is not a saved board.
+    """
+    source = Path(fspath(path))
+    if not source.is_file():
+        raise OutcomesError(f"{source}: there is no such file; check the path")
+    try:
+        ds = xr.load_dataset(source, engine="h5netcdf")
+    except (OSError, ValueError, KeyError) as error:
+        raise OutcomesError(f"{source}: not a readable netCDF file ({_line(error)}); save the board again") from None
+    try:
+        return validate(ds)
+    except OutcomesError as error:
+        raise OutcomesError(f"{source}: {error}") from None
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
