@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from evalbayes.coverage import warn_of_variants
 from evalbayes.errors import OutcomesError
 from evalbayes.schema import ABSENT, COUNTS, apply_error_policy, assemble
 
@@ -48,6 +49,7 @@ def combine(boards: Sequence[xr.Dataset], *, overlap: Literal["raise", "add"] = 
     if overlap not in ("raise", "add"):
         raise OutcomesError(f"combine: overlap={overlap!r} is unknown; use 'raise' or 'add'")
     names = {dim: _union([board[dim].values.tolist() for board in boards]) for dim in DIMS}
+    warn_of_variants(names, "combine")
     plain = [apply_error_policy(board, "missing").reset_coords(drop=True) for board in boards]
     counts = [board[list(COUNTS)].reindex(names, fill_value=0) for board in plain]
     shared = _more_than_one([part["trials"] + part["errors"] > 0 for part in counts])

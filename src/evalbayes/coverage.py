@@ -1,7 +1,8 @@
 """What a board holds and what it lacks: coverage, errors, bounds over the error policy, suspicious names."""
 
 import unicodedata
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import xarray as xr
@@ -128,3 +129,14 @@ def _without_prefix(name: str, bare: set[str]) -> str:
     parts = name.split("/")
     endings = ("/".join(parts[i:]) for i in range(len(parts) - 1, 0, -1))
     return next((ending for ending in endings if ending in bare), name)
+
+
+def warn_of_variants(names: Mapping[str, Sequence[str]], source: str) -> None:
+    """Warn of each group of near names along config and task; they are kept apart."""
+    for dim, group in [(dim, group) for dim, found in names.items() for group in near_names(found)]:
+        warnings.warn(
+            f"{source}: {dim} names {', '.join(map(repr, group))} may be one; they are kept apart, "
+            f"merge them with {dim}_map= if they are",
+            UserWarning,
+            stacklevel=4,
+        )

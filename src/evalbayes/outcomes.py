@@ -25,6 +25,7 @@ from evalbayes.errors import OutcomesError
 from evalbayes.schema import Int64, apply_error_policy, assemble, scored_trials, validate
 from evalbayes.storage import load, save
 from evalbayes.tabulate import from_rows
+from evalbayes.tallies import Columns, Rules
 
 __all__ = [
     "apply_error_policy",
@@ -125,26 +126,28 @@ def from_table(
     >>> board.trials.values.tolist(), board.errors.values.tolist()
     ([[1, 0]], [[0, 1]])
     """
+    columns: Columns = {
+        "config": config if isinstance(config, str) else list(config),
+        "task": task,
+        "run": run if run is None or isinstance(run, str) else list(run),
+        "shard": shard,
+        "outcome": outcome,
+        "successes": successes,
+        "trials": trials,
+        "error_count": error_count,
+        "status": status,
+        "reducer": reducer,
+        "published": published,
+    }
+    rules: Rules = {
+        "threshold": threshold,
+        "outcome_map": outcome_map,
+        "config_map": config_map,
+        "task_map": task_map,
+        "errors": errors,
+    }
     return from_rows(
-        df,
-        place=lambda row: f"{source}, row {row + 1}",
-        config=config,
-        task=task,
-        run=run,
-        shard=shard,
-        outcome=outcome,
-        successes=successes,
-        trials=trials,
-        error_count=error_count,
-        status=status,
-        reducer=reducer,
-        published=published,
-        threshold=threshold,
-        outcome_map=outcome_map,
-        config_map=config_map,
-        task_map=task_map,
-        errors=errors,
-        source=source,
+        df, columns, rules, place=lambda row: f"{source}, row {row + 1}", source=source, reader="from_table"
     )
 
 

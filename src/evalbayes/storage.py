@@ -1,7 +1,7 @@
 """Save a board to a netCDF file and load it back, atomically and exactly."""
 
 import os
-import tempfile
+import secrets
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ def save(ds: xr.Dataset, path: str | PathLike[str]) -> Path:
 
     Examples
     --------
+    >>> import tempfile
     >>> from evalbayes import outcomes
     >>> board = outcomes.from_counts([[1]], [[2]], configs=["a"], tasks=["t"])
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,30 +31,21 @@ def save(ds: xr.Dataset, path: str | PathLike[str]) -> Path:
     """
     target = Path(fspath(path))
     validate(ds)
+    if target.is_dir() or not target.parent.is_dir():
+        raise OutcomesError(f"{target}: cannot write there (a folder, or in no folder); choose another path")
     packed: dict[Any, dict[str, Any]] = {
         name: {"compression": "gzip", "compression_opts": 4} for name in ds.data_vars if ds[name].ndim > 1
     }
+    # The unfinished file is in the same folder, for a rename is atomic only within one file system.
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        # A temporary file in the same folder, for a rename is atomic only within one file system.
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    except OSError as error:
-        raise OutcomesError(f"{target}: cannot write there ({error.strerror}); choose another folder") from None
-    os.close(handle)
-    try:
-        ds.to_netcdf(name, engine="h5netcdf", encoding=packed)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except OSError as error:
-        raise OutcomesError(f"{target}: cannot write there ({error.strerror or error}); choose another path") from None
+        ds.to_netcdf(part, engine="h5netcdf", encoding=packed)
+        os.replace(part, target)
+    except (OSError, UnicodeError) as error:
+        raise OutcomesError(f"{target}: cannot write there ({_line(error)}); choose another path") from None
     finally:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
     return target
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def load(path: str | PathLike[str]) -> xr.Dataset:

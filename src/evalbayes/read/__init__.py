@@ -10,6 +10,8 @@ import xarray as xr
 from evalbayes.errors import OutcomesError
 from evalbayes.read import rows, table
 from evalbayes.schema import apply_error_policy, check_policy
+from evalbayes.storage import load
+from evalbayes.tallies import Rules
 
 __all__ = ["read"]
 
@@ -80,11 +82,9 @@ def read(
     check_policy(errors)
     format = _known(path, format)
     if format == "board":
-        from evalbayes.storage import load
-
         board = load(path)
         return board if errors == "missing" else apply_error_policy(board, errors)
-    columns = {
+    columns: table.Named = {
         "config": config,
         "task": task,
         "run": run,
@@ -97,8 +97,14 @@ def read(
         "reducer": reducer,
         "published": published,
     }
-    maps = {"outcome_map": outcome_map, "config_map": config_map, "task_map": task_map}
-    return table.read(path, format, columns, threshold=threshold, errors=errors, **maps)
+    rules: Rules = {
+        "threshold": threshold,
+        "outcome_map": outcome_map,
+        "config_map": config_map,
+        "task_map": task_map,
+        "errors": errors,
+    }
+    return table.read(path, format, columns, rules)
 
 
 def _known(path: Path, format: str | None) -> str:

@@ -4,9 +4,9 @@ A column that is not named is looked for by name (`CANDIDATES`, whatever the cas
 and two other candidates for one role are an error that asks.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pandas as pd
 import xarray as xr
@@ -14,6 +14,7 @@ import xarray as xr
 from evalbayes.errors import OutcomesError
 from evalbayes.read import rows
 from evalbayes.tabulate import from_rows
+from evalbayes.tallies import Columns, Rules
 
 CANDIDATES: dict[str, tuple[str, ...]] = {
     "config": ("config", "configuration", "model", "agent", "system", "model_name", "agent_name", "model_id"),
@@ -31,10 +32,11 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
     "published": ("published",),
 }
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
-Columns = Mapping[str, Any]
+Found = dict[str, str | list[str]]
+Named = Mapping[str, str | Sequence[str] | None]
 
 
-def read(path: Path, format: str, columns: Columns, **options: Any) -> xr.Dataset:
+def read(path: Path, format: str, columns: Named, rules: Rules) -> xr.Dataset:
     """Read a table into a board.
 
     Parameters
@@ -44,9 +46,9 @@ def read(path: Path, format: str, columns: Columns, **options: Any) -> xr.Datase
     format
         One of `FORMATS`.
     columns
-        Role to column name; None: look for it; "": there is none.
-    options
-        As in `outcomes.from_table`: ``threshold``, ``errors``, ``outcome_map``, ...
+        Column of each role. None: look for it. "": there is none.
+    rules
+        ``threshold``, ``errors``, ``outcome_map``, ...; see `outcomes.from_table`.
 
     Raises
     ------
@@ -57,11 +59,11 @@ def read(path: Path, format: str, columns: Columns, **options: Any) -> xr.Datase
     found = find_columns([str(name) for name in frame.columns], columns, str(path))
     return from_rows(
         frame,
+        found,
+        rules,
         place=lambda row: f"{path}, {line(row)}",
         source=path.name,
         reader=f"table ({format})",
-        **found,
-        **options,
     )
 
 
@@ -82,7 +84,7 @@ def _delimiter(path: Path) -> str:
     return others[0] if "," not in header and len(others) == 1 else ","
 
 
-def find_columns(present: list[str], named: Columns, source: str) -> dict[str, Any]:
+def find_columns(present: list[str], named: Named, source: str) -> Columns:
     """Column of each role: as named, else looked for; roles without a column are left out.
 
     Examples
@@ -90,7 +92,9 @@ def find_columns(present: list[str], named: Columns, source: str) -> dict[str, A
     >>> find_columns(["model", "task_id", "resolved"], {}, "runs.csv")
     {'config': 'model', 'task': 'task_id', 'outcome': 'resolved'}
     """
-    found = {role: column for role, column in named.items() if column}
+    found: Found = {
+        role: column if isinstance(column, str) else list(column) for role, column in named.items() if column
+    }
     taken = {name for column in found.values() for name in ([column] if isinstance(column, str) else column)}
     free = [name for name in present if name not in taken]
     for role in CANDIDATES:
@@ -102,7 +106,7 @@ def find_columns(present: list[str], named: Columns, source: str) -> dict[str, A
     return _one_kind(found, {role for role in found if named.get(role)}, present, source)
 
 
-def _one_kind(found: dict[str, Any], named: set[str], present: list[str], source: str) -> dict[str, Any]:
+def _one_kind(found: Found, named: set[str], present: list[str], source: str) -> Columns:
     """Keep the columns of one kind of table: outcomes of runs, means of runs, or counts."""
     counts = {"successes", "trials"} <= found.keys()
     if counts and "outcome" in found and not named & {"outcome", "successes"}:
@@ -120,7 +124,7 @@ def _one_kind(found: dict[str, Any], named: set[str], present: list[str], source
         raise OutcomesError(
             f"{source}: no outcome column; name outcome=, or successes= and trials=; {_listed(present)}"
         )
-    return {role: column for role, column in found.items() if role not in drop - named}
+    return cast(Columns, {role: column for role, column in found.items() if role not in drop - named})
 
 
 def _listed(present: list[str]) -> str:
