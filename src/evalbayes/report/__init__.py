@@ -1,7 +1,7 @@
 """A report: one self-contained HTML page that a leaderboard can publish, and its numbers in a JSON file beside it."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -10,7 +10,8 @@ from typing import Any
 import xarray as xr
 
 from evalbayes import __version__
-from evalbayes.report.board import Board, board_of
+from evalbayes.errors import OutcomesError
+from evalbayes.report.board import Board, board_of, findings
 from evalbayes.report.content import Answers, checks, headline, reasons, rows, widths
 from evalbayes.report.numbers import check_output, dumps, numbers, write_text
 
@@ -84,12 +85,15 @@ def report(
     say("answering")
     answers = gather(board, fit, seed=seed, prob=prob)
     say("writing the report")
+    from evalbayes.outcomes import describe
+
     facts = board_of(board, board.attrs)
     command = reproduce(
         source_or_outcomes if from_file else None, page, fit, errors=errors, prob=prob, columns=columns or {}
     )
-    write_text(data, dumps(content_of(facts, answers, fit)))
-    write_text(page, render(facts, answers, fit, command=command, data=data.name))
+    found = findings(describe(board))
+    write_text(data, dumps(content_of(facts, answers, fit, found)))
+    write_text(page, render(facts, answers, fit, found, command=command, data=data.name))
     return page
 
 
@@ -114,8 +118,11 @@ def open_board(
 
     if progress is not None:
         progress(f"reading {source}")
-    if not Path(source).exists() and str(source) in datasets.names():
-        return apply_error_policy(datasets.load(str(source)), errors)
+    if not Path(source).exists():
+        if str(source) in datasets.names():
+            return apply_error_policy(datasets.load(str(source)), errors)
+        known = ", ".join(datasets.names())
+        raise OutcomesError(f"{source}: there is no such file, nor a packaged board of that name (there are {known})")
     return read(source, errors=errors, **(columns or {}))
 
 
@@ -150,7 +157,7 @@ def reproduce(
     return shlex.join(words)
 
 
-def content_of(facts: Board, answers: Answers, fit: xr.DataTree) -> dict[str, Any]:
+def content_of(facts: Board, answers: Answers, fit: xr.DataTree, found: Sequence[str] = ()) -> dict[str, Any]:
     """Return the numbers of the page, as its JSON file holds them."""
     observed = {
         "quantity": "observed",
@@ -162,13 +169,16 @@ def content_of(facts: Board, answers: Answers, fit: xr.DataTree) -> dict[str, An
     return {
         "evalbayes_version": __version__,
         "board": asdict(facts) | {"coverage": dict(zip(answers.observed.config.values, facts.coverage, strict=True))},
+        "findings": list(found),
         "fit": dict(fit.attrs),
         "checks": [asdict(check) for check in checks(fit.attrs, answers.score)],
         "answers": [observed, *map(numbers, answers.all())],
     }
 
 
-def render(facts: Board, answers: Answers, fit: xr.DataTree, *, command: str, data: str) -> str:
+def render(
+    facts: Board, answers: Answers, fit: xr.DataTree, found: Sequence[str] = (), *, command: str, data: str
+) -> str:
     """Fill the page's template; every name is escaped."""
     import jinja2
 
@@ -185,6 +195,7 @@ def render(facts: Board, answers: Answers, fit: xr.DataTree, *, command: str, da
     return environment.get_template("page.html").render(
         title=Path(facts.source).name or "Board",
         board=facts,
+        findings=found,
         rows=table,
         score_axis=score_axis,
         rank_axis=rank_axis,

@@ -25,7 +25,6 @@ class Board:
     policy: str
     score_rule: str
     reader: str
-    duplicates: int
     coverage: np.ndarray
 
     @property
@@ -72,6 +71,23 @@ def board_of(counts: xr.Dataset, attrs: Mapping[Any, Any]) -> Board:
         policy=str(attrs.get("error_policy", "not recorded")),
         score_rule=str(attrs.get("score_rule") or "not recorded"),
         reader=str(attrs.get("reader") or "not recorded"),
-        duplicates=int(attrs.get("n_duplicates_dropped", 0)),
         coverage=scored.mean(axis=1),
     )
+
+
+def findings(described: xr.Dataset) -> list[str]:
+    """Return what a reader should know before the numbers, from `outcomes.describe`."""
+    facts = described.attrs
+    said = []
+    if facts.get("near_duplicate_names"):
+        said.append(f"Names that may be one and the same were kept apart: {facts['near_duplicate_names']}.")
+    if facts.get("n_duplicates_dropped"):
+        said.append(f"{facts['n_duplicates_dropped']:,} identical rows were dropped.")
+    if facts.get("n_tasks_unscored"):
+        said.append(f"{facts['n_tasks_unscored']:,} tasks have no scored run at all and say nothing.")
+    if facts.get("ignored_columns"):
+        said.append(f"Columns that were not used: {facts['ignored_columns']}.")
+    same = facts.get("n_tasks_all_pass", 0), facts.get("n_tasks_all_fail", 0)
+    if any(same):
+        said.append(f"{same[0]:,} tasks were passed and {same[1]:,} failed by every run: they order no entries.")
+    return said

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from evalbayes.report.forest import Axis, rank_axis, score_axis
-from evalbayes.report.words import entitle, percent, probability, ranks, span
+from evalbayes.report.words import entitle, percent, probability, ranks, shorten, span
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class Row:
 
     place: str
     name: str
+    short: str
     observed: str
     coverage: str
     score: str
@@ -103,13 +104,14 @@ def rows(answers: Answers, coverage: np.ndarray) -> tuple[list[Row], Axis, Axis]
     rank, rank_low, rank_high = _parts(answers.rank)
     best, top = answers.best.estimate.values, answers.top.estimate.values
     observed = answers.observed.values
-    place = places(score)
+    place, names = places(score), answers.score.config.values.astype(str).tolist()
     x = score_axis(np.concatenate([low, high, boot_low, boot_high, observed, score]).tolist())
     y = rank_axis(len(score))
     table = [
         Row(
             place=place[i],
-            name=str(answers.score.config.values[i]),
+            name=names[i],
+            short=shorten(names[i]),
             observed=percent(observed[i]),
             coverage="" if coverage[i] == 1 else f"{percent(coverage[i])} of tasks",
             score=percent(score[i]),

@@ -60,3 +60,15 @@ def ranks(low: float, high: float) -> str:
     if math.isnan(low) or math.isnan(high):
         return "–"
     return f"{low:g}" if low == high else f"{low:g}–{high:g}"
+
+
+def shorten(name: str, length: int = 36) -> str:
+    """Cut a long name in its middle: names of one board often share their beginning, or differ by their end.
+
+    >>> shorten("vendor/agent-with-model-2025-01-01", 16)
+    'vendor/…25-01-01'
+    """
+    if len(name) <= length:
+        return name
+    tail = length // 2
+    return f"{name[: length - tail - 1]}…{name[-tail:]}"

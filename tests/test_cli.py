@@ -1,0 +1,327 @@
+"""The command line: what it prints, what it writes, how it fails."""
+
+import contextlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evalbayes import cli, outcomes, simulate
+from evalbayes.errors import SamplingError
+
+NAMES = ["plain", "<b>bold</b>", "naïve 模型", "001", "None"]
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, object]:
+        def refuse(text: str) -> None:
+            raise AssertionError(f"{text} is not JSON")
+
+        found = json.loads(self.out, parse_constant=refuse)
+        assert isinstance(found, dict)
+        return found
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: str | Path) -> Done:
+        monkeypatch.setattr(sys, "argv", ["evalbayes", *map(str, words)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        seen = capsys.readouterr()
+        return Done(code, seen.out, seen.err)
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="module")
+def runs(folder: Path) -> Path:
+    """A log of five configs, 40 tasks and two runs of each."""
+    board = simulate.board(configs=5, tasks=40, runs=2, seed=3)
+    counts = board.successes.values
+    lines = ["config,task,run,outcome"]
+    lines += [
+        f"{name},t{t},{r},{int(r < counts[c, t])}" for c, name in enumerate(NAMES) for t in range(40) for r in range(2)
+    ]
+    path = folder / "runs.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted(folder: Path, runs: Path) -> Path:
+    """The fit of `runs`, made once through the command line."""
+    path = folder / "fit.nc"
+    done = subprocess.run(
+        [sys.executable, "-m", "evalbayes", "fit", str(runs), "-o", str(path), "--json"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    attrs = json.loads(done.stdout)
+    assert attrs["seed"] == 0
+    assert attrs["method"] in ("laplace", "latent")
+    return path
+
+
+def no_traceback(done: Done) -> None:
+    assert "Traceback" not in done.err
+    assert done.err.strip().splitlines()[-1].startswith("evalbayes: ")
+
+
+def test_describe_prints_policies_and_every_config(run: Run, runs: Path) -> None:
+    done = run("describe", runs)
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert any(line.startswith("# errors=missing") for line in lines)
+    assert any(line.startswith("# coverage: 200 of 200 cells") for line in lines)
+    table = [line.split("\t") for line in lines if not line.startswith("#")]
+    assert [row[0] for row in table[1:]] == NAMES
+    assert "reading" in done.err
+    assert run("describe", runs, "--quiet").err == ""
+
+
+def test_describe_json(run: Run, runs: Path) -> None:
+    found = run("describe", runs, "--json").json
+    observed = {row["config"]: row["observed"] for row in found["configs"]}  # type: ignore[attr-defined]
+    truth = simulate.board(configs=5, tasks=40, runs=2, seed=3).successes.sum("task").values / 80
+    assert observed == pytest.approx(dict(zip(NAMES, truth, strict=True)))
+
+
+def test_read_saves_a_board_that_every_command_reads(run: Run, runs: Path, tmp_path: Path) -> None:
+    board = tmp_path / "board.nc"
+    assert run("read", runs, "-o", board, "--errors", "failure").code == 0
+    loaded = outcomes.load(board)
+    assert loaded.sizes == {"config": 5, "task": 40, **({"run": 2} if "run" in loaded.sizes else {})}
+    assert run("describe", board, "--json").json["attrs"]["error_policy"] == "failure"  # type: ignore[index]
+
+
+def test_read_combines_logs(run: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text(f"config,task,outcome\n{name},t,1\n{name},u,0\n")
+    board = tmp_path / "both.nc"
+    done = run("read", tmp_path / "a.csv", tmp_path / "b.csv", "-o", board)
+    assert done.code == 0, done.err
+    assert outcomes.load(board).config.values.tolist() == ["a", "b"]
+
+
+def test_columns_can_be_named(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "odd.csv"
+    log.write_text("who,what,how\na,t,1\na,u,0\nb,t,0\nb,u,0\n")
+    assert run("describe", log).code == 2
+    named = ("--column", "config=who", "--column", "task=what", "--column", "outcome=how")
+    assert [row["config"] for row in run("describe", log, "--json", *named).json["configs"]] == ["a", "b"]  # type: ignore[attr-defined]
+    done = run("describe", log, "--column", "color=who")
+    assert done.code == 2
+    assert "ROLE one of config" in " ".join(done.err.split())
+
+
+def test_answer_without_a_model(run: Run, runs: Path) -> None:
+    done = run("answer", "score", runs, "--method", "two_level_bootstrap", "--json", "--seed", "1")
+    found = done.json
+    assert (found["quantity"], found["tasks"], found["configs"]) == ("score", "sampled", "fixed")
+    assert (found["method"], found["ci_prob"]) == ("two_level_bootstrap", 0.95)
+    assert any(line.startswith("errors=missing") for line in found["policies"])  # type: ignore[attr-defined]
+    assert {row["config"] for row in found["values"]} == {*NAMES}  # type: ignore[attr-defined]
+    again = run("answer", "score", runs, "--method", "two_level_bootstrap", "--json", "--seed", "1")
+    assert again.out == done.out
+
+
+def test_answer_prints_target_and_method(run: Run, runs: Path) -> None:
+    out = run("answer", "rank", runs, "--method", "two_level_bootstrap").out
+    assert "# tasks=sampled (new tasks like these), configs=fixed (these entries)" in out
+    assert "# method two_level_bootstrap, 95% interval (eti)" in out
+
+
+def test_an_unknown_number_is_null_with_its_reason(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "once.csv"
+    log.write_text(
+        "config,task,outcome\n" + "".join(f"{c},t{t},{(t + (c == 'a')) % 2}\n" for c in "ab" for t in range(6))
+    )
+    found = run("answer", "score", log, "--method", "fixed_normal", "--tasks", "fixed", "--json").json
+    row = found["values"][0]  # type: ignore[index]
+    assert row["lower"] is None
+    assert "run" in row["reason"]
+    out = run("answer", "score", log, "--method", "fixed_normal", "--tasks", "fixed").out
+    assert "NaN" in out
+    assert row["reason"] in out
+
+
+def test_answers_from_a_saved_fit(run: Run, fitted: Path) -> None:
+    found = run("answer", "top_k", fitted, "--k", "2", "--json").json
+    values = found["values"]
+    assert sum(row["estimate"] for row in values) == pytest.approx(2)  # type: ignore[attr-defined]
+    assert found["policies"][1].startswith("errors=missing")  # type: ignore[index]
+    pairs = run("answer", "win_probability", fitted, "--config", "001", "--config", "None", "--json").json["values"]
+    assert {(row["config"], row["opponent"]) for row in pairs} >= {("001", "None"), ("None", "001")}  # type: ignore[attr-defined]
+
+
+def test_questions_that_make_no_sense_are_refused(run: Run, fitted: Path, runs: Path) -> None:
+    for words, said in (
+        (("answer", "scores", fitted), "no quantity 'scores'"),
+        (("answer", "score", fitted, "--k", "3"), "score has no option --k"),
+        (("answer", "score", fitted, "--method", "two_level_bootstrap"), "is a fit by"),
+        (("answer", "score", fitted, "--config", "nobody"), "no such config"),
+        (("fit", runs, "-o", "x.nc", "--model", "magic"), "no such model"),
+        (("fit", runs, "-o", "x.nc", "--model", "none.py:model"), "no file none.py"),
+    ):
+        done = run(*words)
+        assert done.code == 2, words
+        assert said in done.err
+        no_traceback(done)
+
+
+def test_report_writes_a_page_and_its_numbers(run: Run, runs: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = run("report", runs, "-o", page, "--seed", "4")
+    assert done.code == 0, done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "page.json"]
+    text, content = page.read_text(encoding="utf-8"), json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))
+    assert "&lt;b&gt;bold&lt;/b&gt;" in text
+    assert "<b>bold</b>" not in text
+    assert "naïve 模型" in text
+    assert content["fit"]["seed"] == 4
+    answers = {(a["quantity"], a.get("tasks"), a.get("method")) for a in content["answers"]}
+    assert ("score", "sampled", "two_level_bootstrap") in answers
+    assert "--seed 4" in text
+    for stage in ("reading", "mode", "answering", "writing"):
+        assert stage in done.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        ("config,task\na,t\n", "outcome"),
+        ("config,task,outcome\na,t,maybe\n", "maybe"),
+        ("config,task,outcome\na,t,1.5\n", "1.5"),
+        ("config,task,outcome\na,t,1\na,t,0\n", "line"),
+        ("config,task,outcome\na\0,t,1\n", "NUL"),
+        ("config,task,outcome\na,t,1\na,u,0\n", "1 config"),
+        ("config,task,outcome\na,t,1\nb,t,0\n", "1 task"),
+    ],
+    ids=["empty", "no column", "word", "range", "conflict", "NUL", "one config", "one task"],
+)
+def test_bad_input_is_one_line_and_leaves_no_file(run: Run, tmp_path: Path, text: str, said: str) -> None:
+    log, target = tmp_path / "log.csv", tmp_path / "out"
+    log.write_text(text)
+    target.mkdir()
+    for words in (("report", log, "-o", target / "page.html"), ("fit", log, "-o", target / "fit.nc")):
+        done = run(*words, "--quiet")
+        assert done.code == 2, done.err
+        assert len(done.err.strip().splitlines()) == 1
+        assert said in done.err
+        assert "log.csv" in done.err
+        no_traceback(done)
+        assert list(target.iterdir()) == []
+
+
+def test_a_failed_gate_exits_1(run: Run, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise SamplingError("laplace: k-hat 0.9 (below 0.5 needed); try method='latent'")
+
+    monkeypatch.setattr(importlib.import_module("evalbayes.fit"), "fit", refuse)
+    done = run("report", runs, "-o", tmp_path / "page.html")
+    assert done.code == 1
+    no_traceback(done)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_leaves_no_file(run: Run, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib.import_module("evalbayes.fit"), "fit", interrupt)
+    done = run("report", runs, "-o", tmp_path / "page.html")
+    assert done.code == 130
+    assert "Traceback" not in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_are_not_there(run: Run, runs: Path, tmp_path: Path) -> None:
+    for words in (
+        ("describe", tmp_path / "none.csv"),
+        ("describe", tmp_path),
+        ("report", runs, "-o", tmp_path / "none" / "page.html"),
+        ("report", runs, "-o", tmp_path),
+        ("read", runs, "-o", runs),
+    ):
+        done = run(*words)
+        assert done.code == 2, words
+        no_traceback(done)
+
+
+def test_usage_errors_exit_2(run: Run, runs: Path) -> None:
+    for words in (
+        ("describe",),
+        ("nothing",),
+        ("answer", "score", runs, "--prob", "95"),
+        ("fit", runs, "-o", "x", "--seed", "a"),
+    ):
+        done = run(*words)
+        assert done.code == 2, words
+        assert "Traceback" not in done.err
+
+
+def test_packaged_boards_go_by_name_and_files_come_first(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [line.split("\t")[0] for line in run("datasets").out.splitlines()[1:]]
+    assert "simulated" in names
+    assert json.loads(run("datasets", "--json").out)[0]["name"] == names[0]
+    packaged = run("describe", "simulated", "--json").json["configs"]
+    Path("simulated").write_text("config,task,outcome\nmine,t,1\nmine,u,0\n")
+    assert [row["config"] for row in run("describe", "simulated", "--json").json["configs"]] == ["mine"]  # type: ignore[attr-defined]
+    assert len(packaged) > 1  # type: ignore[arg-type]
+
+
+def test_a_reader_that_stops_early_is_no_error(runs: Path) -> None:
+    """As `evalbayes describe runs.csv | head -1`: the pipe is closed before anything is written."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    words = [sys.executable, "-m", "evalbayes", "describe", str(runs), "--quiet"]
+    try:
+        done = subprocess.run(words, stdout=write_end, stderr=subprocess.PIPE, text=True)
+    finally:
+        os.close(write_end)
+    assert done.stderr == ""
+
+
+def test_tables_on_a_terminal_are_drawn(runs: Path) -> None:
+    pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
+    read_end, write_end = pty.openpty()
+    words = [sys.executable, "-m", "evalbayes", "describe", str(runs), "--quiet"]
+    subprocess.run(words, stdout=write_end, check=True, env={**os.environ, "COLUMNS": "200", "TERM": "xterm"})
+    os.close(write_end)
+    seen = b""
+    with contextlib.suppress(OSError):
+        while block := os.read(read_end, 65536):
+            seen += block
+    os.close(read_end)
+    text = seen.decode()
+    assert "───" in text
+    assert "<b>bold</b>" in text
+    assert not np.any([line.startswith("#") for line in text.splitlines()])
