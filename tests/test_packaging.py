@@ -1,5 +1,8 @@
 """The package as a thing to install: its version, its weight at import, and what its files must not contain."""
 
+import doctest
+import importlib
+import pkgutil
 import re
 import subprocess
 import sys
@@ -70,10 +73,9 @@ def test_every_public_name_is_lazy_and_real() -> None:
 
 
 def test_names_of_functions_stay_functions_after_importing_their_modules() -> None:
-    out = run(
-        "-c",
-        "import evalbayes as eb, evalbayes.read.table, evalbayes.report.forest; print(*map(callable, (eb.read, eb.report)))",
-    )
+    code = "import evalbayes as eb, evalbayes.read.table, evalbayes.report.forest\n"
+    code += "print(*map(callable, (eb.read, eb.report)))"
+    out = run("-c", code)
     assert out.stdout.split() == ["True", "True"]
 
 
@@ -99,3 +101,13 @@ def test_constraints_pin_every_dependency_and_nothing_else() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
     assert {re.split(r"[<>=\[ ]", line)[0].lower() for line in wanted} <= pinned
+
+
+def module_names() -> list[str]:
+    found = [module.name for module in pkgutil.walk_packages(evalbayes.__path__, "evalbayes.")]
+    return ["evalbayes", *(name for name in found if not name.endswith("__main__"))]
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_examples_in_docstrings(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

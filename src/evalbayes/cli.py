@@ -195,7 +195,7 @@ def datasets(as_json: JsonOption = False) -> None:
     from evalbayes.report.terminal import show
 
     boards = {name: packaged.load(name) for name in packaged.names()}
-    table = {
+    table: dict[str, list[object]] = {
         "name": list(boards),
         "configs": [board.sizes["config"] for board in boards.values()],
         "tasks": [board.sizes["task"] for board in boards.values()],

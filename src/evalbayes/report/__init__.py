@@ -75,8 +75,8 @@ def report(
     """
     say = progress or (lambda _: None)
     page, data = Path(path), sibling(Path(path))
-    from_file = not isinstance(source_or_outcomes, xr.Dataset)
-    check_output((page, data), [str(source_or_outcomes)] if from_file else [])
+    source = None if isinstance(source_or_outcomes, xr.Dataset) else source_or_outcomes
+    check_output((page, data), [] if source is None else [str(source)])
     board = open_board(source_or_outcomes, errors=errors, columns=columns, progress=say)
     if fit is None:
         from evalbayes.fit import fit as run
@@ -88,9 +88,7 @@ def report(
     from evalbayes.outcomes import describe
 
     facts = board_of(board, board.attrs)
-    command = reproduce(
-        source_or_outcomes if from_file else None, page, fit, errors=errors, prob=prob, columns=columns or {}
-    )
+    command = reproduce(source, page, fit, errors=errors, prob=prob, columns=columns or {})
     found = findings(describe(board))
     write_text(data, dumps(content_of(facts, answers, fit, found)))
     write_text(page, render(facts, answers, fit, found, command=command, data=data.name))
@@ -123,7 +121,8 @@ def open_board(
             return apply_error_policy(datasets.load(str(source)), errors)
         known = ", ".join(datasets.names())
         raise OutcomesError(f"{source}: there is no such file, nor a packaged board of that name (there are {known})")
-    return read(source, errors=errors, **(columns or {}))
+    named: dict[str, Any] = dict(columns or {})
+    return read(source, errors=errors, **named)
 
 
 def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> Answers:

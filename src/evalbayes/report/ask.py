@@ -70,7 +70,8 @@ def open_fit(source: str) -> xr.DataTree | None:
         return None
     from evalbayes.fit import load_fit
 
-    return load_fit(source)
+    tree: xr.DataTree = load_fit(source)
+    return tree
 
 
 def _function(module: ModuleType, quantity: str) -> Callable[..., xr.Dataset]:
