@@ -13,7 +13,7 @@ from evalbayes import __version__
 from evalbayes.errors import OutcomesError
 from evalbayes.report.board import Board, board_of, findings
 from evalbayes.report.content import Answers, checks, headline, reasons, rows, widths
-from evalbayes.report.numbers import check_output, dumps, numbers, write_text
+from evalbayes.report.numbers import check_output, dumps, numbers, write_texts
 
 __all__ = ["report"]
 
@@ -73,6 +73,8 @@ def report(
     >>> report("runs.csv", "report.html")                                           # doctest: +SKIP
     PosixPath('report.html')
     """
+    from evalbayes.outcomes import describe
+
     say = progress or (lambda _: None)
     page, data = Path(path), sibling(Path(path))
     source = None if isinstance(source_or_outcomes, xr.Dataset) else source_or_outcomes
@@ -85,13 +87,14 @@ def report(
     say("answering")
     answers = gather(board, fit, seed=seed, prob=prob)
     say("writing the report")
-    from evalbayes.outcomes import describe
-
     facts = board_of(board, board.attrs)
     command = reproduce(source, page, fit, errors=errors, prob=prob, columns=columns or {})
     found = findings(describe(board))
-    write_text(data, dumps(content_of(facts, answers, fit, found)))
-    write_text(page, render(facts, answers, fit, found, command=command, data=data.name))
+    texts = {
+        data: dumps(content_of(facts, answers, fit, found)),
+        page: render(facts, answers, fit, found, command=command, data=data.name),
+    }
+    write_texts(texts)
     return page
 
 
