@@ -93,8 +93,10 @@ def _resampled_runs(board: Cells, counts: Floats, streams: list[np.random.Genera
     """Sum over tasks of resampled k / n, on each config's scale, of the cells that have run noise."""
     total = np.zeros((len(counts), len(streams)))
     # One product for many configs: a product each would spend its time starting threads.
-    for batch in np.array_split(np.arange(len(streams)), math.ceil(board.trials.size * 8 / BLOCK)):
-        members, kinds = zip(*(_kinds(board, config) for config in batch.tolist()), strict=True)
+    size = max(1, BLOCK // (8 * max(counts.shape)))
+    for start in range(0, len(streams), size):
+        batch = range(start, min(start + size, len(streams)))
+        members, kinds = zip(*(_kinds(board, config) for config in batch), strict=True)
         copies = (counts @ np.concatenate(members, axis=1)).astype(np.int64)
         ends = np.cumsum([len(k) for k, _ in kinds])[:-1]
         for config, copy, (k, n) in zip(batch, np.split(copies, ends, axis=1), kinds, strict=True):

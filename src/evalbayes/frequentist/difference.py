@@ -154,5 +154,5 @@ def _mirrored(name: str, upper: Floats, pairs: Integers) -> Floats:
     if name in ("interval", "interval_mcse"):
         full[below] = full[below][:, ::-1]
     if name in ("interval", "estimate"):
-        full[below] *= -1
+        full[below] = 0.0 - full[below]
     return full

@@ -204,11 +204,13 @@ def win_probability(
     ordered = outcomes.sortby("config")
     board, pairs, dims = bootstrap.cells(ordered), pairs_of(ordered), ("config", "opponent")
     above, level, boards = _duels(ordered, pairs, method, draws=draws, seed=seed)
-    win, reason = square(above + level / 2, pairs), square(why_pair_unknown(board, pairs, method), pairs)
-    below = np.tril_indices(len(win), -1)
-    win[below] = 1 - win[below]
-    tie, valid, shared = square(level, pairs), square(boards, pairs), square(shared_tasks(board, pairs), pairs)
-    se = np.sqrt(np.maximum(win * (1 - win) - tie / 4, 0) / np.maximum(valid, 1))
+    win, below = square(above, pairs), np.tril_indices(ordered.sizes["config"], -1)
+    win[below] = square(boards - above - level, pairs)[below]
+    valid = square(np.maximum(boards, 1), pairs)
+    tie, shared = square(level, pairs) / valid, square(shared_tasks(board, pairs), pairs)
+    win = (win + square(level, pairs) / 2) / valid
+    se = np.sqrt(np.maximum(win * (1 - win) - tie / 4, 0) / valid)
+    reason = square(why_pair_unknown(board, pairs, method), pairs)
     identity = {"quantity": "win_probability", "tasks": tasks, "configs": configs, "method": method, "prob": prob}
     result = _simulated(ordered, dims, win, se, valid, **identity)
     result = result.assign(tie=labelled(tie, dims, ordered), shared_tasks=labelled(shared, dims, ordered))
@@ -220,12 +222,12 @@ def win_probability(
 def _duels(
     ordered: xr.Dataset, pairs: Integers, method: str, *, draws: int, seed: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Shares of boards in which the first of a pair is above, and level, and the number of boards that score both."""
+    """Count boards in which the first of a pair is above, in which the two are level, and which score both."""
     above, level, boards = np.zeros((3, len(pairs)))
     for block, first, second in pair_draws(ordered, pairs, method, draws=draws, seed=seed):
+        above[block] = (first > second).sum(axis=1)
+        level[block] = (first == second).sum(axis=1)
         boards[block] = np.isfinite(first + second).sum(axis=1)
-        above[block] = (first > second).sum(axis=1) / np.maximum(boards[block], 1)
-        level[block] = (first == second).sum(axis=1) / np.maximum(boards[block], 1)
     return above, level, boards
 
 
@@ -256,8 +258,16 @@ def _boards(quantity: str, outcomes: xr.Dataset, method: str, *, draws: int, see
 def _simulated(
     outcomes: xr.Dataset, dims: tuple[str, ...], share: Floats, se: Floats, boards: Floats, **identity: Any
 ) -> xr.Dataset:
-    """Build the answer for a probability counted over bootstrap boards."""
-    ends = wilson(np.clip(share, 0, 1), np.maximum(boards, 1), identity["prob"])
+    """Build the answer for a probability counted over bootstrap boards.
+
+    Split ties vary less than whole wins: boards count for as many trials as give their se, without end where
+    every board says the same share of a tie.
+    """
+    share = np.clip(share, 0, 1)
+    spread = share * (1 - share)
+    trials = np.where(spread > 0, np.inf, np.maximum(boards, 1))
+    np.divide(spread, se**2, out=trials, where=se > 0)
+    ends = wilson(share, trials, identity["prob"])
     parts = (labelled(part, dims, outcomes) for part in (share, se, ends))
     return answer(*parts, ci_kind="monte_carlo", **identity)
 
