@@ -198,15 +198,13 @@ def _whole(values: npt.ArrayLike, name: str, shape: tuple[int, int], source: str
     array = np.asarray(values)
     if array.shape != shape:
         raise OutcomesError(f"{source}: {name} has shape {array.shape}, not (configs, tasks) = {shape}")
-    if array.dtype.kind in "iu" and array.size and array.max() < 2**53:
-        return array.astype(np.int64)
     if array.dtype.kind not in "iufb":
         raise OutcomesError(f"{source}: {name} is of type {array.dtype}; give whole numbers below 2**53")
-    wrong = ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array) < 2**53))
+    wrong = ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array.astype(float)) < 2**53))
     if wrong.any():
         c, t = np.argwhere(wrong)[0]
         raise OutcomesError(
-            f"{source}: {name} of config {c}, task {t} is {array[c, t]}; give a whole number, 0 for none"
+            f"{source}: {name} of config {c}, task {t} is {array[c, t]}; give a whole number below 2**53, 0 for none"
         )
     return array.astype(np.int64)
 

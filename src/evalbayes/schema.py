@@ -64,6 +64,11 @@ def assemble(
     OutcomesError
         If the result is not a valid board; see `validate`.
     """
+    source = str((attrs or {}).get("source") or "outcomes")
+    # Before xarray sees them: text that cannot be encoded breaks inside it, with another error.
+    for role, names in (("config", configs), ("task", tasks), ("run", () if outcome is None else runs)):
+        check_names(names, role, source)
+    check_text({name: values for name, (_, values) in (coords or {}).items()}, source)
     cell = ("config", "task")
     data: dict[str, Any] = {name: (cell, np.asarray(counts[name], np.int64)) for name in COUNTS}
     labels: dict[str, Any] = {"config": _text(configs), "task": _text(tasks), **(coords or {})}
@@ -134,6 +139,7 @@ def validate(ds: xr.Dataset) -> xr.Dataset:
     _check_shape(ds, source)
     for dim in ds.dims:
         check_names(ds[dim].values.tolist(), str(dim), source)
+    check_text({str(name): ds[name].values for name in ds.coords if name not in ds.dims}, source)
     _check_counts(ds, source)
     if "outcome" in ds:
         _check_outcome(ds, source)
@@ -173,13 +179,25 @@ def name_fault(name: object) -> str:
     """What makes a name unusable, with the remedy; empty if nothing does."""
     if not isinstance(name, str):
         return "is not text; convert it to str"
-    if not name.strip():
-        return "is blank; every row needs a name"
-    if "\0" in name:
-        return "contains a NUL character; remove it"
-    if any("\ud800" <= char <= "\udfff" for char in name):
+    return text_fault(name) if name.strip() else "is blank; every row needs a name"
+
+
+def text_fault(text: object) -> str:
+    """What keeps a text from being stored, with the remedy; empty if nothing does."""
+    if not isinstance(text, str):
+        return ""
+    try:
+        return "contains a NUL character; remove it" if b"\0" in text.encode() else ""
+    except UnicodeEncodeError:
         return "is not valid Unicode (a lone surrogate); re-encode it as UTF-8"
-    return ""
+
+
+def check_text(coords: Mapping[str, Any], source: str) -> None:
+    """Raise OutcomesError if a text value of a coord cannot be stored."""
+    for name, values in coords.items():
+        for value in values if np.asarray(values).dtype.kind in "OU" else ():
+            if fault := text_fault(value):
+                raise OutcomesError(f"{source}: {name} {value!r} {fault}")
 
 
 def _check_counts(ds: xr.Dataset, source: str) -> None:

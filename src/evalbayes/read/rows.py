@@ -147,11 +147,11 @@ def jsonl(path: Path) -> pd.DataFrame:
     """
     with open_text(path) as file:
         lines = filter(None, map(str.strip, file))
-        chunks = [pd.DataFrame(_objects(path, batch, i)) for i, batch in enumerate(_chunks(lines))]
+        chunks = [pd.DataFrame(_objects(path, batch, i), dtype=object) for i, batch in enumerate(_chunks(lines))]
     if not chunks:
         raise OutcomesError(f"{path}: the file is empty; it needs one JSON object a line")
     frame = pd.concat(chunks, ignore_index=True) if len(chunks) > 1 else chunks[0]
-    return frame.astype(object).where(frame.notna(), None)
+    return frame
 
 
 def _objects(path: Path, lines: tuple[str, ...], chunk: int) -> list[dict[str, Any]]:
