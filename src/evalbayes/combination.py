@@ -105,7 +105,7 @@ def _states(boards: Sequence[xr.Dataset], names: dict[str, list[str]], *, number
 
 def _refuse(boards: Sequence[xr.Dataset], counts: Sequence[xr.Dataset], shared: xr.DataArray) -> None:
     c, t = np.argwhere(shared.values)[0]
-    config, task = shared["config"].values[c], shared["task"].values[t]
+    config, task = str(shared["config"].values[c]), str(shared["task"].values[t])
     holders = [
         str(board.attrs.get("source", ""))
         for board, part in zip(boards, counts, strict=True)

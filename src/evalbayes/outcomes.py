@@ -286,7 +286,7 @@ def clusters(ds: xr.Dataset, coord: str, *, blank: Literal["raise", "own", "one"
     names = ds[coord].astype(object).fillna("").astype(str)
     missing = names.str.strip() == ""
     if blank == "raise" and bool(missing.any()):
-        first, count = ds["task"].values[missing.values][0], int(missing.sum())
+        first, count = str(ds["task"].values[missing.values][0]), int(missing.sum())
         raise OutcomesError(
             f"{source}: {count} of {ds.sizes['task']} tasks have no {coord} (first {first!r}); "
             "fill it in, or use blank='own' or blank='one'"

@@ -222,7 +222,7 @@ def _check_published(ds: xr.Dataset, source: str) -> None:
     rates = ds["published"].values
     wrong = ~(np.isnan(rates) | ((rates >= 0) & (rates <= 1)))
     if wrong.any():
-        config, rate = ds["config"].values[wrong][0], rates[wrong][0]
+        config, rate = str(ds["config"].values[wrong][0]), rates[wrong][0]
         raise OutcomesError(f"{source}: config {config!r} has published rate {rate:g}, not in [0, 1]; divide % by 100")
 
 
@@ -244,4 +244,4 @@ def _refuse(ds: xr.Dataset, wrong: npt.NDArray[np.bool_], what: str, source: str
 
 def _first(ds: xr.Dataset, mask: npt.NDArray[np.bool_]) -> tuple[str, str]:
     c, t = np.unravel_index(int(mask.argmax()), mask.shape)
-    return ds["config"].values[c], ds["task"].values[t]
+    return str(ds["config"].values[c]), str(ds["task"].values[t])

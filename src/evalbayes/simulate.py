@@ -83,7 +83,7 @@ def board(
     >>> dict(b.sizes), bool((b.trials == 2).all())
     ({'config': 3, 'task': 20, 'run': 2}, True)
     """
-    kappas = _check(configs, tasks, runs, config_sd, task_sd, kappa, missing, errors)
+    kappas = _check(configs, tasks, runs, intercept, config_sd, task_sd, kappa, missing, errors)
     rng_config, rng_task, rng_cell, rng_run, rng_gap = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(5))
     a = config_sd * rng_config.standard_normal(configs)
     a -= a.mean()
@@ -122,6 +122,7 @@ def _check(
     configs: int,
     tasks: int,
     runs: int,
+    intercept: float,
     config_sd: float,
     task_sd: float,
     kappa: float | Sequence[float],
@@ -137,6 +138,8 @@ def _check(
     for name, sd in (("config_sd", config_sd), ("task_sd", task_sd)):
         if not 0 <= sd < np.inf:
             raise OutcomesError(f"simulate.board: {name}={sd} is not a scale; give a finite number of at least 0")
+    if not np.isfinite(intercept):
+        raise OutcomesError(f"simulate.board: intercept={intercept}; give a finite number, on the logit scale")
     kappas = np.asarray(kappa, float)
     if kappas.ndim > 1 or kappas.size not in (1, configs) or not (kappas > 0).all():
         raise OutcomesError(f"simulate.board: kappa={kappa}; give one positive number, or one for each config")
