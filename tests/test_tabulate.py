@@ -2,9 +2,21 @@
 
 import pandas as pd
 import pytest
+import xarray as xr
 
 from evalbayes import OutcomesError, outcomes
-from test_outcomes import COUNTS, from_runs, rows
+
+COUNTS = ("successes", "trials", "errors")
+
+
+def rows(text: str) -> pd.DataFrame:
+    """Text of ``config task run outcome``, one row a line, '-' for a blank."""
+    table = [line.split() for line in text.strip().splitlines()]
+    return pd.DataFrame(table, columns=["config", "task", "run", "outcome"]).replace("-", "")
+
+
+def from_runs(text: str, **options: object) -> xr.Dataset:
+    return outcomes.from_table(rows(text), run="run", outcome="outcome", **options)
 
 
 def test_rows_make_the_same_board_in_any_order():

@@ -26,6 +26,7 @@ from evalbayes.schema import Int64, apply_error_policy, assemble, scored_trials,
 from evalbayes.storage import load, save
 from evalbayes.tabulate import from_rows
 from evalbayes.tallies import Columns, Rules
+from evalbayes.words import LARGEST
 
 __all__ = [
     "apply_error_policy",
@@ -195,16 +196,19 @@ def from_counts(
 
 
 def _whole(values: npt.ArrayLike, name: str, shape: tuple[int, int], source: str) -> Int64:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise OutcomesError(f"{source}: {name} has rows of different lengths, not shape {shape}") from None
     if array.shape != shape:
         raise OutcomesError(f"{source}: {name} has shape {array.shape}, not (configs, tasks) = {shape}")
     if array.dtype.kind not in "iufb":
-        raise OutcomesError(f"{source}: {name} is of type {array.dtype}; give whole numbers below 2**53")
-    wrong = ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array.astype(float)) < 2**53))
+        raise OutcomesError(f"{source}: {name} is of type {array.dtype}; give whole numbers below 10**12")
+    wrong = ~(np.isfinite(array) & (array == np.floor(array)) & (np.abs(array.astype(float)) < LARGEST))
     if wrong.any():
         c, t = np.argwhere(wrong)[0]
         raise OutcomesError(
-            f"{source}: {name} of config {c}, task {t} is {array[c, t]}; give a whole number below 2**53, 0 for none"
+            f"{source}: {name} of config {c}, task {t} is {array[c, t]}; give a whole number below 10**12, 0 for none"
         )
     return array.astype(np.int64)
 
@@ -236,7 +240,8 @@ def from_matrix(
     try:
         values = np.asarray(matrix, dtype=float)
     except (TypeError, ValueError) as error:
-        raise OutcomesError(f"{source}: the matrix is not numeric ({error}); give 1, 0 and NaN") from None
+        reason = str(error).splitlines()[0]
+        raise OutcomesError(f"{source}: the matrix is not numeric ({reason}); give 1, 0 and NaN") from None
     shape = (len(configs), len(tasks))
     if values.shape != shape:
         raise OutcomesError(f"{source}: the matrix has shape {values.shape}, not (configs, tasks) = {shape}")

@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from evalbayes.errors import OutcomesError
-from evalbayes.schema import validate
+from evalbayes.schema import COUNTS, validate
 
 
 def save(ds: xr.Dataset, path: str | PathLike[str]) -> Path:
@@ -41,8 +41,10 @@ def save(ds: xr.Dataset, path: str | PathLike[str]) -> Path:
     try:
         ds.to_netcdf(part, engine="h5netcdf", encoding=packed)
         os.replace(part, target)
-    except (OSError, UnicodeError) as error:
+    except OSError as error:
         raise OutcomesError(f"{target}: cannot write there ({_line(error)}); choose another path") from None
+    except (TypeError, ValueError) as error:
+        raise OutcomesError(f"{target}: netCDF cannot hold the board ({_line(error)}); drop that coord") from None
     finally:
         part.unlink(missing_ok=True)
     return target
@@ -63,8 +65,10 @@ def load(path: str | PathLike[str]) -> xr.Dataset:
         ds = xr.load_dataset(source, engine="h5netcdf")
     except (OSError, ValueError, KeyError) as error:
         raise OutcomesError(f"{source}: not a readable netCDF file ({_line(error)}); save the board again") from None
+    # netCDF cannot mark a coord whose name has a space, and gives it back as a variable.
+    extra = [name for name in ds.data_vars if name not in (*COUNTS, "outcome", "published")]
     try:
-        return validate(ds)
+        return validate(ds.set_coords(extra))
     except OutcomesError as error:
         raise OutcomesError(f"{source}: {error}") from None
 

@@ -82,7 +82,7 @@ def from_rows(
             "reader": reader,
             "score_rule": counts.rule,
             "run_rule": _run_rule(key, counts.counted, named),
-            "ignored_columns": ", ".join(ignored),
+            "ignored_columns": words.shown(ignored, most=len(ignored)),
             "n_rows": len(df),
             "n_duplicates_dropped": int((~keep).sum()),
             "n_scores_overruled_by_status": counts.n_overruled,
@@ -101,7 +101,7 @@ def _other_columns(df: pd.DataFrame, columns: Columns, source: str) -> list[str]
     for name in used:
         if present.count(name) != 1:
             fault = "is not there" if name not in present else "appears more than once; rename one"
-            raise OutcomesError(f"{source}: column {name!r} {fault}; the columns are {', '.join(present)}")
+            raise OutcomesError(f"{source}: column {name!r} {fault}; the columns are {words.shown(present)}")
         if used.count(name) > 1:
             raise OutcomesError(f"{source}: column {name!r} is named for two purposes; name it for one")
     if len(df) == 0:
@@ -239,25 +239,38 @@ def _coords(
 ) -> tuple[dict[str, tuple[str, npt.NDArray[Any]]], list[str]]:
     """Columns that are constant for each config, else for each task, as coords; and the names of the others."""
     coords: dict[str, tuple[str, npt.NDArray[Any]]] = {}
-    for name in filter(_is_coord_name, columns):
-        codes, found = words.factor(df[name])
-        for dim in ("config", "task"):
-            of, names = axes[dim]
-            first = np.empty(len(names), np.int64)
-            first[of[::-1]] = codes[::-1]
-            if (first[of] == codes).all():
-                coords[name] = (dim, _values(found, first))
-                break
-    return coords, [name for name in columns if name not in coords]
+    ignored = []
+    for column in columns:
+        name = "_".join(column.split())  # netCDF cannot mark a coord whose name has a space
+        dim, first = _constant_along(df[column], axes)
+        if dim and _is_coord_name(name) and name not in coords:
+            coords[name] = (dim, first)
+        else:
+            ignored.append(column)
+    return coords, ignored
+
+
+def _constant_along(column: pd.Series, axes: Mapping[str, Axis]) -> tuple[str, npt.NDArray[Any]]:
+    """Dim along which a column is constant, config first, and its values there; "" if there is none."""
+    codes, found = words.factor(column)
+    for dim in ("config", "task"):
+        of, names = axes[dim]
+        first = np.empty(len(names), np.int64)
+        first[of[::-1]] = codes[::-1]
+        if (first[of] == codes).all():
+            return dim, _values(found, first)
+    return "", np.empty(0)
 
 
 def _is_coord_name(name: str) -> bool:
     reserved = {*COUNTS, "config", "task", "run", "outcome", "published"}
-    return bool(name.strip()) and name not in reserved and "/" not in name and "\0" not in name
+    return bool(name.strip(". ")) and name.isprintable() and name not in reserved and "/" not in name
 
 
 def _values(found: list[Any], codes: Int64) -> npt.NDArray[Any]:
     """Numbers stay numbers with NaN for a blank; everything else is text with '' for a blank."""
-    if found and all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in found):
-        return np.array([*found, np.nan], float)[codes] if (codes < 0).any() else np.array(found)[codes]
+    plain = all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in found)
+    numbers = np.array(found) if plain else np.array([], object)
+    if numbers.size and numbers.dtype.kind in "iuf":
+        return np.append(numbers, np.nan)[codes] if (codes < 0).any() else numbers[codes]
     return np.array([*map(str, found), ""], dtype=object)[codes]

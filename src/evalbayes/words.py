@@ -6,7 +6,7 @@ Every function takes one column, decides on its distinct values, and names the f
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,16 @@ ERROR_WORDS = frozenset(
     | {"crashed", "cancelled", "canceled", "aborted", "unscored"}
 )
 TOLERANCE = 1e-6
+LARGEST = 10**12  # sums of counts below it are exact in double precision, and no log has more
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII)
 
 
 def factor(column: pd.Series) -> tuple[Int64, list[Any]]:
     """Codes (-1 for a missing value) and distinct values, in order of appearance."""
-    codes, values = pd.factorize(column)
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError:  # lists and dicts have no hash; their text tells them apart
+        codes, values = pd.factorize(column.map(str, na_action="ignore"))
     return codes.astype(np.int64), list(values)
 
 
@@ -116,7 +120,7 @@ def scores(column: pd.Series, place: Place, mapping: Mapping[Any, float | None] 
     [1.0, 0.0, nan]
     """
     codes, words = factor(column)
-    given = {_normal(word): math.nan if score is None else float(score) for word, score in (mapping or {}).items()}
+    given = {_normal(word): _mapped(word, score) for word, score in (mapping or {}).items()}
     value = np.array([*(_score(word, given) for word in words), math.nan])
     unread = np.array([*(math.isinf(v) for v in value[:-1]), False], bool)
     refuse(
@@ -125,9 +129,23 @@ def scores(column: pd.Series, place: Place, mapping: Mapping[Any, float | None] 
         lambda i: f"outcome {words[codes[i]]!r} is not a pass or a fail; correct it, or map it with outcome_map=",
     )
     outside = (value < 0) | (value > 1)
-    found = ", ".join(str(word) for word, out in zip(words, outside[:-1], strict=True) if out)
+    found = shown(str(word) for word, out in zip(words, outside[:-1], strict=True) if out)
     refuse(outside[codes], place, lambda _: f"scores outside [0, 1]: {_short(found)}; map them with outcome_map=")
     return np.asarray(value[codes])
+
+
+def _mapped(word: object, score: float | None) -> float:
+    if score is None:
+        return math.nan
+    if not isinstance(score, int | float | np.number) or not 0 <= score <= 1:
+        raise OutcomesError(f"outcome_map: {word!r} maps to {score!r}; give a score in [0, 1], or None for no score")
+    return float(score)
+
+
+def shown(columns: Iterable[str], most: int = 20) -> str:
+    """Column names for a message of one line."""
+    names = [name if name.isprintable() and name.strip() else repr(name) for name in columns]
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _normal(word: object) -> str:
@@ -207,7 +225,7 @@ def errored(column: pd.Series, place: Place) -> Bools:
 
 
 def whole(column: pd.Series, role: str, place: Place, blank: int | None = None) -> Int64:
-    """Whole numbers of at least 0 and below 2**53; a blank is ``blank``, or refused.
+    """Whole numbers of at least 0 and below 10**12; a blank is ``blank``, or refused.
 
     Raises
     ------
@@ -221,10 +239,9 @@ def whole(column: pd.Series, role: str, place: Place, blank: int | None = None) 
     """
     codes, words = factor(column)
     value = np.array([*(_whole(word, blank) for word in words), -1 if blank is None else blank], np.int64)
+    found = [*map(repr, words), "is blank"]
     refuse(
-        (value < 0)[codes],
-        place,
-        lambda i: f"{role} {'is blank' if codes[i] < 0 else repr(words[codes[i]])}; give a whole number, 0 for none",
+        (value < 0)[codes], place, lambda i: f"{role} {found[codes[i]]}; give a whole number below 10**12, 0 for none"
     )
     return np.asarray(value[codes])
 
@@ -236,4 +253,4 @@ def _whole(word: object, blank: int | None) -> int:
     if not _NUMBER.fullmatch(text):
         return -1
     number = float(text)
-    return int(number) if number.is_integer() and 0 <= number < 2**53 else -1
+    return int(number) if number.is_integer() and 0 <= number < LARGEST else -1

@@ -131,6 +131,6 @@ def _sniff(path: Path) -> str:
     if magic == b"\x89HDF":
         return "board"
     header = rows.first_line(path)
-    if header.lstrip().startswith("{"):
+    if header.lstrip().startswith(("{", "[")):
         return "jsonl"
     return "tsv" if "\t" in header else "csv"

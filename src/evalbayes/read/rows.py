@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from evalbayes.errors import OutcomesError
+from evalbayes.schema import text_fault
 
 CHUNK = 2**18
 _GZIP = b"\x1f\x8b"
@@ -166,6 +167,9 @@ def _objects(path: Path, lines: tuple[str, ...], chunk: int) -> list[dict[str, A
             where = jsonl_line(path, chunk * CHUNK + i)
             raise OutcomesError(f"{path}, line {where}: not a JSON object; write one object a line")
         objects.append({k: json.dumps(v) if isinstance(v, dict | list) else v for k, v in value.items()})
+    for key in set().union(*objects):
+        if fault := text_fault(key):
+            raise OutcomesError(f"{path}: key {key!r} {fault}")
     return objects
 
 

@@ -11,6 +11,7 @@ from typing import cast
 import pandas as pd
 import xarray as xr
 
+from evalbayes import words
 from evalbayes.errors import OutcomesError
 from evalbayes.read import rows
 from evalbayes.tabulate import from_rows
@@ -128,7 +129,7 @@ def _one_kind(found: Found, named: set[str], present: list[str], source: str) ->
 
 
 def _listed(present: list[str]) -> str:
-    return f"the columns are {', '.join(present)}"
+    return f"the columns are {words.shown(present)}"
 
 
 def _find(role: str, present: list[str], source: str) -> str:
@@ -136,5 +137,5 @@ def _find(role: str, present: list[str], source: str) -> str:
     exact = [name for name in present if plain[name] == CANDIDATES[role][0]]
     matches = exact or [name for name in present if plain[name] in CANDIDATES[role]]
     if len(matches) > 1:
-        raise OutcomesError(f"{source}: columns {', '.join(matches)} could each be the {role}; say which with {role}=")
+        raise OutcomesError(f"{source}: columns {words.shown(matches)} could each be the {role}; name one with {role}=")
     return matches[0] if matches else ""
