@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from evalbayes.errors import NotIdentifiedError, OutcomesError
-from evalbayes.frequentist import difference, score
+from evalbayes.frequentist import bootstrap, difference, paired, score, win_probability
 from evalbayes.outcomes import from_counts, from_matrix
 
 NAN = float("nan")
@@ -166,3 +166,30 @@ def test_errors_name_what_is_missing():
         difference(board, reference="c9")
     with pytest.raises(NotIdentifiedError, match="method='fixed_normal' does not cover tasks='sampled'"):
         difference(board, method="fixed_normal")
+
+
+@pytest.mark.parametrize("quantity", [difference, win_probability])
+def test_working_through_the_pairs_in_parts_changes_nothing(quantity, monkeypatch):
+    board = random_board(8, configs=9, low=0)
+    whole = quantity(board, draws=60)
+    monkeypatch.setattr(paired, "TABLES", 4 * 60)
+    monkeypatch.setattr(paired, "PAIR_BLOCK", 3 * 60)
+    assert quantity(board, draws=60).identical(whole)
+
+
+def test_bootstrap_pairs_against_a_loop_over_explicit_boards():
+    """One run per cell and gaps: every resampled pair is built for real, on the same task draws."""
+    rng = np.random.default_rng(9)
+    matrix = np.where(rng.uniform(size=(4, 12)) < 0.3, NAN, rng.integers(0, 2, size=(4, 12)))
+    board = from_matrix(matrix, configs=list("abcd"), tasks=[f"t{i:02}" for i in range(12)])
+    result = difference(board, draws=80, seed=2)
+    drawn = next(bootstrap.task_draws(12, 80, 2))
+    for i in range(4):
+        for j in range(i):
+            gaps = matrix[i] - matrix[j]
+            known = [gaps[row][np.isfinite(gaps[row])] for row in drawn]
+            means = [values.mean() for values in known if values.size]
+            assert result.se.values[i, j] == pytest.approx(np.std(means, ddof=1), abs=1e-12)
+            lower, upper = np.quantile(means, [0.025, 0.975])
+            ends = [min(lower, np.nanmean(gaps)), max(upper, np.nanmean(gaps))]
+            assert result.interval.values[i, j].tolist() == pytest.approx(ends, abs=1e-12)

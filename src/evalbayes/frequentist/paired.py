@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,14 @@ import numpy.typing as npt
 import xarray as xr
 
 from evalbayes.frequentist import bootstrap
-from evalbayes.frequentist.bootstrap import BLOCK, Cells, Floats, Integers
+from evalbayes.frequentist.bootstrap import BLOCK, Bools, Cells, Floats, Integers
 from evalbayes.frequentist.targets import Texts, position, why_unknown
 
 PAIR_BLOCK = BLOCK // 4
 """Fewer numbers at once than a matrix product needs: comparing is fastest within the processor's cache."""
+
+TABLES = 2**22
+"""Numbers in the tables for the pairs of one part of the configs with itself; with another part, four times as many."""
 
 
 def pairs_of(outcomes: xr.Dataset, reference: str | None = None) -> Integers:
@@ -51,25 +55,37 @@ def pair_draws(
 ) -> Iterator[tuple[Integers, Floats, Floats]]:
     """Bootstrap pairs of configs, each on the tasks that both were scored on, by a method of `score_draws`.
 
-    Yields positions in ``pairs``, and the scores (pair, draw) of their first and second configs. Pairs that
-    share the same tasks come together; pairs that share none do not come at all.
+    Yields positions in ``pairs``, and the scores (pair, draw) of their first and second configs; pairs that share
+    no task do not come. One table of all configs on the tasks of b holds every config's score against b, so the
+    cost is a table for each distinct set of scored tasks (one on a complete board), not one for each pair.
     """
     scored = (outcomes.trials > 0).transpose("config", "task").values
-    rows, row = np.unique(scored, axis=0, return_inverse=True)
-    both = np.sort(row.ravel()[pairs], axis=1)
-    patterns, which = np.unique(both[:, 0] * len(rows) + both[:, 1], return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        mask = rows[pattern // len(rows)] & rows[pattern % len(rows)]
-        if not mask.any():
+    kinds, kind = np.unique(scored, axis=0, return_inverse=True)
+    kind = kind.ravel()
+    shared = (scored[pairs[:, 0]] & scored[pairs[:, 1]]).any(axis=1)
+    parts = 1 if len(kinds) == 1 else math.ceil(len(kind) / math.isqrt(max(1, TABLES // draws)))
+    home = np.empty(len(kind), dtype=np.int64)
+    home[np.argsort(kind, kind="stable")] = np.arange(len(kind)) * parts // len(kind)
+    for p, q in combinations_with_replacement(range(parts), 2):
+        here = np.flatnonzero(shared & (np.sort(home[pairs], axis=1) == (p, q)).all(axis=1))
+        if len(here) == 0:
             continue
-        among = xr.DataArray(mask, dims="task", coords={"task": outcomes.task.values})
-        here = np.flatnonzero(which == number)
-        configs = np.unique(pairs[here])
-        table = bootstrap.score_draws(outcomes.isel(config=configs), method, draws=draws, seed=seed, among=among)
-        by_config = np.ascontiguousarray(table.values.T)
-        for block in np.array_split(here, max(1, math.ceil(len(here) * draws / PAIR_BLOCK))):
+        configs = np.flatnonzero((home == p) | (home == q))
+        used, which = np.unique(kind[configs], return_inverse=True)
+        tables = _tables(outcomes.isel(config=configs), kinds[used], method, draws=draws, seed=seed)
+        for block in np.array_split(here, math.ceil(len(here) * draws / PAIR_BLOCK)):
             first, second = np.searchsorted(configs, pairs[block].T)
-            yield block, by_config[first], by_config[second]
+            yield block, tables[which[second], first], tables[which[first], second]
+
+
+def _tables(outcomes: xr.Dataset, kinds: Bools, method: str, *, draws: int, seed: int) -> Floats:
+    """Scores of all configs on each set of tasks: (set, config, draw)."""
+    tables = np.empty((len(kinds), outcomes.sizes["config"], draws))
+    for table, mask in zip(tables, kinds, strict=True):
+        among = xr.DataArray(mask, dims="task", coords={"task": outcomes.task.values})
+        if mask.any():
+            table[:] = bootstrap.score_draws(outcomes, method, draws=draws, seed=seed, among=among).values.T
+    return tables
 
 
 def square[Kind: np.generic](upper: npt.NDArray[Kind], pairs: Integers) -> npt.NDArray[Kind]:
