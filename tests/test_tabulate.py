@@ -137,3 +137,33 @@ def test_a_published_rate_is_one_rate_for_each_config():
 def test_columns_that_make_no_table_are_refused(columns):
     with pytest.raises(OutcomesError, match="column"):
         outcomes.from_table(rows("a t 1 1"), **columns)
+
+
+def test_values_without_a_hash_are_text_and_numbers_too_large_for_an_integer_are_too():
+    table = pd.DataFrame({"config": "a", "task": ["t", "u"], "tags": [["x"], {"y": 1}], "size": [2**70, 1]})
+    board = outcomes.from_table(table.assign(outcome=[1, 0]), outcome="outcome")
+    assert board.tags.values.tolist() == ["['x']", "{'y': 1}"]
+    assert board["size"].values.tolist() == [str(2**70), "1"]
+    with pytest.raises(OutcomesError, match=r"row 1: outcome .* is not a pass"):
+        outcomes.from_table(table, outcome="tags")
+
+
+@pytest.mark.parametrize("count", ["99999999999999999999", str(10**12), "-1", "1e400"])
+def test_counts_too_large_to_add_exactly_are_refused(count):
+    table = pd.DataFrame({"config": "a", "task": "t", "k": ["0"], "n": [count]})
+    with pytest.raises(OutcomesError, match=r"row 1: n .*whole number below 10\*\*12"):
+        outcomes.from_table(table, successes="k", trials="n")
+
+
+@pytest.mark.parametrize("column", ["a b", " x", "1x", "-", "é", "a/b", ".", "", "x,y", "a\nb", "x" * 300, "successes"])
+def test_any_column_name_can_be_saved_as_a_coord_or_is_listed_as_ignored(tmp_path, column):
+    table = pd.DataFrame({"config": ["a"], "task": ["t"], "outcome": ["1"], column: ["v"]})
+    board = outcomes.from_table(table, outcome="outcome")
+    assert outcomes.load(outcomes.save(board, tmp_path / "b.nc")).identical(board)
+    assert ("_".join(column.split()) in board.coords) != bool(board.attrs["ignored_columns"])
+
+
+@pytest.mark.parametrize("score", ["yes", 3, -1, float("nan")])
+def test_an_outcome_map_is_checked(score):
+    with pytest.raises(OutcomesError, match="outcome_map: 'good' maps to"):
+        from_runs("a t 1 good", outcome_map={"good": score})

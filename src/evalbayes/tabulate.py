@@ -162,7 +162,7 @@ def _distinct(df: pd.DataFrame, axes: Mapping[str, Axis], counts: Tally, place: 
         who = ", ".join(f"{role} {names[codes[row]]!r}" for role, (codes, names) in axes.items() if names != [""])
         line = place(int(origin[row])).rsplit(", ", 1)[-1]
         what = "another outcome" if conflict[row] else f"another {shards[0]}"
-        hint = f"shard={shards[0]!r}" if shards else "shard="
+        hint = f"shard={shards[0]!r}" if shards else "shard=COLUMN"
         return f"{who} is on {line} too, with {what}; remove one, or tell the runs apart with {hint}"
 
     words.refuse(conflict | restarted, place, say)

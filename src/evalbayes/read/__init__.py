@@ -47,7 +47,7 @@ def read(
     config_map: Mapping[str, str] | None = None,
     task_map: Mapping[str, str] | None = None,
 ) -> xr.Dataset:
-    """Read a log, or a board saved by `outcomes.save`.
+    r"""Read a log, or a board saved by `outcomes.save`.
 
     Parameters
     ----------
@@ -75,8 +75,13 @@ def read(
 
     Examples
     --------
-    >>> board = read("runs.csv")                                    # doctest: +SKIP
-    >>> board = read("log.jsonl.gz", config=["agent", "model"])     # doctest: +SKIP
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = Path(folder) / "runs.csv"
+    ...     _ = log.write_text("model,task_id,passed\na,001,yes\na,1,no\n")
+    ...     board = read(log)
+    >>> board.task.values.tolist(), board.successes.values.tolist()
+    (['001', '1'], [[1, 0]])
     """
     path = Path(fspath(source))
     check_policy(errors)
