@@ -1,5 +1,8 @@
 """The shared bootstrap: count weights are explicit resampling, exactly or in distribution."""
 
+import os
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -119,3 +122,25 @@ def test_runs_of_copies_are_drawn_apart():
     board = from_counts([[2] * 20] * 2, [[4] * 20] * 2, configs=["a", "b"], tasks=[f"t{i:02}" for i in range(20)])
     a, b = bootstrap.score_draws(board, "two_level_bootstrap", draws=2000, seed=0).values.T
     assert abs(np.corrcoef(a, b)[0, 1]) < 4 / np.sqrt(2000)
+
+
+def test_the_number_of_threads_changes_no_digit():
+    """Sums are of integers, exact in any order; one and two BLAS threads would sum in different orders."""
+    program = (
+        "import numpy as np; from evalbayes import frequentist, outcomes; rng = np.random.default_rng(0)\n"
+        "n = rng.integers(1, 6, size=(40, 300)); k = rng.binomial(n, 0.5)\n"
+        "b = outcomes.from_counts(k, n, configs=[f'c{i}' for i in range(40)], tasks=[f't{i}' for i in range(300)])\n"
+        "print([getattr(frequentist, q)(b).to_dict() for q in ('score', 'rank', 'win_probability')])"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2")
+    ]
+    assert len(found[0]) > 10_000
+    assert found[0] == found[1]

@@ -100,7 +100,8 @@ def why_unknown(scored: Integers, repeated: Integers, method: str, *, shared: st
     if COVERS[method] == ("fixed",):
         few.append((repeated == 0, "one run per cell: new runs of these tasks need two or more runs of some task"))
     if method == "fixed_bootstrap":
-        few.append((repeated < scored, "some cells have one run, which resampling would repeat; use 'fixed_normal'"))
+        once = "some cells have one run, which resampling would repeat: leave those tasks out, or use 'fixed_normal'"
+        few.append((repeated < scored, once))
     result = np.full(np.shape(scored), "", dtype=object)
     for where, text in reversed(few):
         result[where] = text
