@@ -111,3 +111,44 @@ def module_names() -> list[str]:
 @pytest.mark.parametrize("name", module_names())
 def test_examples_in_docstrings(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def find_python(folder: Path, **programs: str) -> subprocess.CompletedProcess[str]:
+    """Run .ci/find-python where ``programs`` are all there is on PATH."""
+    for name, line in programs.items():
+        path = folder / name.replace("_", ".")
+        path.write_text(f"#!/bin/sh\n{line}\n")
+        path.chmod(0o755)
+    env = {"PATH": str(folder), "HOME": str(folder)}
+    return subprocess.run(["/bin/sh", ROOT / ".ci/find-python"], capture_output=True, text=True, env=env)
+
+
+def test_a_python_that_exists_and_fails_is_passed_over(tmp_path: Path) -> None:
+    found = find_python(tmp_path, python3_13="exit 127", python3_12=f'exec "{sys.executable}" "$@"')
+    assert found.returncode == 0
+    assert Path(found.stdout.strip()).resolve() == Path(sys.executable).resolve()
+
+
+def test_no_python_is_one_clear_line(tmp_path: Path) -> None:
+    found = find_python(tmp_path, python3="exit 3")
+    assert found.returncode == 1
+    assert re.fullmatch(r"evalbayes needs Python 3\.12 or newer; none among: .*python3 .*\n", found.stderr)
+    found = find_python(tmp_path, python3="exit 4")
+    assert found.returncode == 1
+    assert re.fullmatch(r"python3 is new enough but has no ensurepip: .*\n", found.stderr)
+
+
+@pytest.mark.parametrize(
+    ("cases", "code"),
+    [
+        ('<testcase classname="a" name="b"/>', 0),
+        ('<testcase classname="a" name="b"/><testcase classname="a" name="c"><skipped message="why"/></testcase>', 1),
+        ("", 1),
+    ],
+    ids=["passed", "skipped", "nothing ran"],
+)
+def test_ci_refuses_skips_and_empty_runs(tmp_path: Path, cases: str, code: int) -> None:
+    path = tmp_path / "tests.xml"
+    path.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    done = subprocess.run([sys.executable, ROOT / ".ci/check_tests.py", path], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
