@@ -195,7 +195,7 @@ def render(
     )
     table, score_axis, rank_axis = rows(answers, facts.coverage)
     return environment.get_template("page.html").render(
-        title=Path(facts.source).name or "Board",
+        title=Path(facts.source.removeprefix("datasets:")).name or "Board",
         board=facts,
         findings=found,
         rows=table,

@@ -25,6 +25,7 @@ class Board:
     policy: str
     score_rule: str
     reader: str
+    provenance: str
     coverage: np.ndarray
 
     @property
@@ -70,6 +71,7 @@ def board_of(counts: xr.Dataset, attrs: Mapping[Any, Any]) -> Board:
         errors=int(counts["errors"].sum()),
         policy=str(attrs.get("error_policy", "not recorded")),
         score_rule=str(attrs.get("score_rule") or "not recorded"),
+        provenance=str(attrs.get("provenance", "")),
         reader=str(attrs.get("reader") or "not recorded"),
         coverage=scored.mean(axis=1),
     )
