@@ -195,6 +195,64 @@ def from_draws(
     )
 
 
+def from_shares(
+    share: xr.DataArray,
+    se: xr.DataArray,
+    draws: xr.DataArray | float,
+    *,
+    quantity: str,
+    tasks: str,
+    configs: str,
+    method: str,
+    prob: float,
+    **extra: Any,
+) -> xr.Dataset:
+    """Build the answer for a probability counted over draws: how often something holds in them.
+
+    Such a share is itself the statement of uncertainty; its se and interval (Wilson's, with the draws as trials) are
+    those of the simulation alone, and ``ci_kind`` says so. Split ties vary less than whole wins: draws count for as
+    many trials as give their se, without end where every draw holds the same share of a tie.
+
+    Parameters
+    ----------
+    share, se
+        The share of draws and its Monte Carlo standard error, over the quantity's dims.
+    draws
+        Number of draws, or their effective number, over the same dims or a scalar.
+    quantity, tasks, configs, method, prob, extra
+        As in `answer`.
+
+    Examples
+    --------
+    >>> half = xr.DataArray([0.5], dims="config", coords={"config": ["a"]})
+    >>> a = from_shares(half, half * 0 + 0.05, 100, quantity="top_k", tasks="sampled", configs="fixed",
+    ...                 method="laplace", prob=0.95)
+    >>> a.interval.values.round(3).tolist()
+    [[0.404, 0.596]]
+    """
+    from evalbayes.textbook import wilson
+
+    share = share.clip(0, 1)
+    spread = share * (1 - share)
+    plain = (share * 0 + draws).clip(min=1)
+    trials = xr.where(se > 0, spread / (se**2).where(se > 0), plain.where(spread == 0, np.inf))
+    ends = xr.DataArray(
+        wilson(share.values, trials.transpose(*share.dims).values, prob), dims=(*share.dims, "ci_bound")
+    )
+    return answer(
+        share,
+        se,
+        ends.assign_coords(share.coords),
+        quantity=quantity,
+        tasks=tasks,
+        configs=configs,
+        method=method,
+        prob=prob,
+        ci_kind="monte_carlo",
+        **extra,
+    )
+
+
 def _quantile(draws: xr.DataArray, levels: npt.ArrayLike, how: Any = "linear") -> xr.DataArray:
     # Skipping NaN goes over the quantities one by one: ten times slower where there are thousands.
     ends = draws.quantile(levels, "draw", method=how, skipna=bool(draws.isnull().any())).rename(quantile="ci_bound")

@@ -15,12 +15,14 @@ import typer
 from evalbayes import __version__
 from evalbayes.errors import EvalbayesError, SamplingError
 from evalbayes.options import (
+    Assume,
     ColumnOption,
     DrawsOption,
     Errors,
     ErrorsOption,
     JsonOption,
     ModelOption,
+    Population,
     ProbOption,
     QuietOption,
     Sampler,
@@ -92,9 +94,9 @@ def fit(
 ) -> None:
     """Fit a model to a board, save the posterior, and print the checks of the fit."""
     from evalbayes.fit import fit as run
-    from evalbayes.fit import save_fit
     from evalbayes.report.numbers import check_output, dumps
     from evalbayes.report.terminal import show
+    from evalbayes.storage import save_fit
 
     check_output([output], [board])
     outcomes = _board(board, errors, column, quiet)
@@ -116,6 +118,8 @@ def answer(
         str, typer.Option(help="auto, laplace or latent fit a board first; two_level_bootstrap and such need no fit.")
     ] = "auto",
     only: Annotated[list[str] | None, typer.Option("--config", help="Print these configs only; repeatable.")] = None,
+    population: Annotated[Population | None, typer.Option(help="What new tasks are drawn from.")] = None,
+    assume: Annotated[Assume | None, typer.Option(help="For cells run once and --tasks fixed.")] = None,
     reference: Annotated[str | None, typer.Option(help="Compare each config with this one only.")] = None,
     k: Annotated[
         int | None, typer.Option(help="How many places top_k has, or how many tries pass_at_k.", min=1)
@@ -134,12 +138,20 @@ def answer(
     from evalbayes.report.terminal import show_answer
 
     check_prob(prob)
-    options = {"tasks": tasks and tasks.value, "configs": configs and configs.value, "k": k, "reference": reference}
+    options = {
+        "tasks": tasks,
+        "configs": configs,
+        "population": population,
+        "assume": assume,
+        "reference": reference,
+        "k": k,
+        "prob": prob,
+    }
     data, result = ask(
         quantity,
         source,
         method=method,
-        options=options | {"prob": prob},
+        options=options,
         seed=seed,
         errors=errors.value,
         columns=columns_of(column),

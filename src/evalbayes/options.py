@@ -25,6 +25,19 @@ class Errors(StrEnum):
     refuse = "raise"
 
 
+class Population(StrEnum):
+    """Where new tasks come from: the fitted density of task effects, or the tasks that were run, reweighted."""
+
+    model = "model"
+    reweighted = "reweighted"
+
+
+class Assume(StrEnum):
+    """What may be assumed that the data do not show."""
+
+    no_interaction = "no_interaction"
+
+
 class Sampler(StrEnum):
     """How a fit is sampled."""
 

@@ -1,7 +1,8 @@
-"""Save a board to a netCDF file and load it back, atomically and exactly."""
+"""Save boards and fits to netCDF files and load them back, atomically and exactly."""
 
 import os
 import secrets
+from collections.abc import Callable
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -29,22 +30,69 @@ def save(ds: xr.Dataset, path: str | PathLike[str]) -> Path:
     ...     load(save(board, folder + "/board.nc")).identical(board)
     True
     """
+    return _write(path, lambda part: validate(ds).to_netcdf(part, engine="h5netcdf", encoding=_packed(ds)))
+
+
+def save_fit(fit: xr.DataTree, path: str | PathLike[str]) -> Path:
+    """Write a fit to ``path`` (.nc): all of it, or nothing and the old file stays.
+
+    Raises
+    ------
+    OutcomesError
+        If the folder cannot be written to, or netCDF cannot hold a variable.
+    """
+
+    def write(part: Path) -> None:
+        groups = {node.path: _packed(node.to_dataset()) for node in fit.subtree}
+        fit.to_netcdf(part, engine="h5netcdf", encoding=groups)
+
+    return _write(path, write)
+
+
+def load_fit(path: str | PathLike[str]) -> xr.DataTree:
+    """Load a fit that `save_fit` wrote, into memory.
+
+    Raises
+    ------
+    OutcomesError
+        If there is no such file, or it is not a saved fit.
+    """
+    source = Path(fspath(path))
+    if not source.is_file():
+        raise OutcomesError(f"{source}: there is no such file; check the path")
+    try:
+        with xr.open_datatree(source, engine="h5netcdf") as opened:
+            fit = opened.load()
+    except (OSError, ValueError, KeyError) as error:
+        raise OutcomesError(f"{source}: not a readable netCDF file ({_line(error)}); fit again") from None
+    if "posterior" not in fit.children:
+        raise OutcomesError(f"{source}: no posterior in it; it is not a saved fit")
+    return fit
+
+
+def _packed(ds: xr.Dataset) -> dict[Any, dict[str, Any]]:
+    """Return the encoding that compresses whatever has more than one dim."""
+    return {
+        name: {"compression": "gzip", "compression_opts": 4}
+        for name, variable in ds.data_vars.items()
+        if variable.ndim > 1 and variable.dtype.kind in "iuf"
+    }
+
+
+def _write(path: str | PathLike[str], write: Callable[[Path], Any]) -> Path:
+    """Have ``write`` fill a file beside the target, then put it in the target's place."""
     target = Path(fspath(path))
-    validate(ds)
     if target.is_dir() or not target.parent.is_dir():
         raise OutcomesError(f"{target}: cannot write there (a folder, or in no folder); choose another path")
-    packed: dict[Any, dict[str, Any]] = {
-        name: {"compression": "gzip", "compression_opts": 4} for name in ds.data_vars if ds[name].ndim > 1
-    }
     # The unfinished file is in the same folder, for a rename is atomic only within one file system.
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        ds.to_netcdf(part, engine="h5netcdf", encoding=packed)
+        write(part)
         os.replace(part, target)
     except OSError as error:
         raise OutcomesError(f"{target}: cannot write there ({_line(error)}); choose another path") from None
     except (TypeError, ValueError) as error:
-        raise OutcomesError(f"{target}: netCDF cannot hold the board ({_line(error)}); drop that coord") from None
+        raise OutcomesError(f"{target}: netCDF cannot hold it ({_line(error)}); drop that coord") from None
     finally:
         part.unlink(missing_ok=True)
     return target

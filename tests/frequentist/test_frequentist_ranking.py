@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from evalbayes.errors import NotIdentifiedError
 from evalbayes.frequentist import bootstrap, rank, score, top_k, win_probability
-from evalbayes.frequentist.ranking import standing
 from evalbayes.outcomes import from_counts, from_matrix
+from evalbayes.textbook import standing
 
 NAN = float("nan")
 CASE_64 = [[1, 1, 1, 0], [1, 1, 0, 1], [1, 0, 0, 0]]

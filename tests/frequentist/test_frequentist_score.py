@@ -8,8 +8,9 @@ from statsmodels.stats.proportion import proportion_confint
 from evalbayes.errors import NotIdentifiedError
 from evalbayes.frequentist import score
 from evalbayes.frequentist.bootstrap import cells
-from evalbayes.frequentist.normal import run_noise, wilson
+from evalbayes.frequentist.normal import run_noise
 from evalbayes.outcomes import from_counts, from_matrix, observed_score
+from evalbayes.textbook import wilson
 
 SAMPLED = ("two_level_bootstrap", "one_level_bootstrap", "clustered_normal")
 FIXED = ("fixed_normal", "fixed_bootstrap")

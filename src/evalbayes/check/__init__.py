@@ -1,0 +1,5 @@
+"""Checks of fits: whether to believe one before anything is read off it."""
+
+from evalbayes.check.population import population as population
+
+__all__ = ["population"]

@@ -1,19 +1,9 @@
-"""Intervals from a standard error: normal, Wilson, and the noise that repeated runs leave in a score."""
-
-from statistics import NormalDist
+"""Intervals from a standard error, and the noise that repeated runs leave in a score."""
 
 import numpy as np
 
 from evalbayes.frequentist.bootstrap import Cells, Floats
-
-
-def quantile(prob: float) -> float:
-    """Two-sided standard normal quantile.
-
-    >>> round(quantile(0.95), 4)
-    1.96
-    """
-    return NormalDist().inv_cdf((1 + prob) / 2)
+from evalbayes.textbook import quantile
 
 
 def wald(estimate: Floats, se: Floats, prob: float, limits: tuple[float, float]) -> Floats:
@@ -25,24 +15,6 @@ def wald(estimate: Floats, se: Floats, prob: float, limits: tuple[float, float])
     half = quantile(prob) * se
     ends: Floats = np.stack([estimate - half, estimate + half], axis=-1)
     return np.clip(ends, *limits)
-
-
-def wilson(rate: Floats, trials: Floats, prob: float) -> Floats:
-    """Wilson's score interval of a binomial rate, exactly 0 or 1 at the boundary: (...) -> (..., 2).
-
-    With z the normal quantile, (rate + z^2/2n -+ z sqrt(rate (1-rate)/n + z^2/4n^2)) / (1 + z^2/n)
-    (Wilson, JASA 22, 1927; Brown, Cai and DasGupta, Statistical Science 16, 2001, equation 4).
-
-    >>> wilson(np.array([0.0, 0.95]), np.array([10.0, 20.0]), 0.95).round(4).tolist()
-    [[0.0, 0.2775], [0.7639, 0.9911]]
-    """
-    z2n = quantile(prob) ** 2 / np.where(trials > 0, trials, np.nan)
-    half = np.sqrt(z2n * rate * (1 - rate) + z2n**2 / 4)
-    ends = np.stack([rate + z2n / 2 - half, rate + z2n / 2 + half], axis=-1) / (1 + z2n)[..., None]
-    ends[..., 0] = np.where(rate == 0, 0.0, ends[..., 0])
-    ends[..., 1] = np.where(rate == 1, 1.0, ends[..., 1])
-    result: Floats = ends
-    return result
 
 
 def task_means(board: Cells) -> Floats:

@@ -9,33 +9,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from evalbayes.answer import answer, from_draws
+from evalbayes.answer import from_draws, from_shares
 from evalbayes.errors import NotIdentifiedError
 from evalbayes.frequentist import bootstrap
 from evalbayes.frequentist.bootstrap import Cells, Floats, Integers
-from evalbayes.frequentist.normal import wilson
 from evalbayes.frequentist.paired import labelled, pair_draws, pairs_of, shared_tasks, square, why_pair_unknown
 from evalbayes.frequentist.targets import BOOTSTRAPS, Texts, choose, needs_two, why_unknown
-
-
-def standing(scores: Floats) -> tuple[Integers, Integers]:
-    """Competition rank (1 is best) of each score in its row, and how many share it.
-
-    >>> [part.tolist() for part in standing(np.array([[0.4, 0.4, 0.3]]))]
-    [[[1, 1, 3]], [[2, 2, 1]]]
-    """
-    order = np.argsort(-scores, axis=-1, kind="stable")
-    ordered = np.take_along_axis(scores, order, axis=-1)
-    place = np.broadcast_to(np.arange(scores.shape[-1]), scores.shape)
-    new = np.ones(scores.shape, dtype=bool)
-    new[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
-    first = np.maximum.accumulate(np.where(new, place, 0), axis=-1)
-    ends = np.roll(new, -1, axis=-1)
-    last = np.minimum.accumulate(np.where(ends, place, place.max())[..., ::-1], axis=-1)[..., ::-1]
-    rank, tied = np.empty_like(first), np.empty_like(first)
-    np.put_along_axis(rank, order, first + 1, axis=-1)
-    np.put_along_axis(tied, order, last - first + 1, axis=-1)
-    return rank, tied
+from evalbayes.textbook import standing
 
 
 def rank(
@@ -258,18 +238,8 @@ def _boards(quantity: str, outcomes: xr.Dataset, method: str, *, draws: int, see
 def _simulated(
     outcomes: xr.Dataset, dims: tuple[str, ...], share: Floats, se: Floats, boards: Floats, **identity: Any
 ) -> xr.Dataset:
-    """Build the answer for a probability counted over bootstrap boards.
-
-    Split ties vary less than whole wins: boards count for as many trials as give their se, without end where
-    every board says the same share of a tie.
-    """
-    share = np.clip(share, 0, 1)
-    spread = share * (1 - share)
-    trials = np.where(spread > 0, np.inf, np.maximum(boards, 1))
-    np.divide(spread, se**2, out=trials, where=se > 0)
-    ends = wilson(share, trials, identity["prob"])
-    parts = (labelled(part, dims, outcomes) for part in (share, se, ends))
-    return answer(*parts, ci_kind="monte_carlo", **identity)
+    """Build the answer for a probability counted over bootstrap boards."""
+    return from_shares(*(labelled(part, dims, outcomes) for part in (share, se, boards)), **identity)
 
 
 def _along(outcomes: xr.Dataset, values: Any) -> xr.DataArray:

@@ -8,8 +8,9 @@ import xarray as xr
 from evalbayes.answer import answer, check, from_draws
 from evalbayes.frequentist import bootstrap
 from evalbayes.frequentist.bootstrap import NO_SPREAD, Cells, Floats
-from evalbayes.frequentist.normal import run_noise, task_means, wald, wilson
+from evalbayes.frequentist.normal import run_noise, task_means, wald
 from evalbayes.frequentist.targets import BOOTSTRAPS, choose, why_unknown
+from evalbayes.textbook import wilson
 
 METHODS = (
     "two_level_bootstrap",

@@ -134,15 +134,21 @@ def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> An
     from evalbayes.outcomes import observed_score
 
     repeated = bool((board["trials"] > 1).any())
+    new: dict[str, Any] = {"tasks": "sampled", "population": population_of(fit), "prob": prob}
     return Answers(
         observed=observed_score(board),
-        score=posterior.score(fit, tasks="sampled", prob=prob),
+        score=posterior.score(fit, **new),
         bootstrap=frequentist.score(board, tasks="sampled", method="two_level_bootstrap", prob=prob, seed=seed),
-        rank=posterior.rank(fit, tasks="sampled", prob=prob),
-        best=posterior.top_k(fit, k=1, tasks="sampled", prob=prob),
-        top=posterior.top_k(fit, k=min(TOP, board.sizes["config"]), tasks="sampled", prob=prob),
+        rank=posterior.rank(fit, **new),
+        best=posterior.top_k(fit, k=1, **new),
+        top=posterior.top_k(fit, k=min(TOP, board.sizes["config"]), **new),
         fixed=posterior.score(fit, tasks="fixed", prob=prob) if repeated else None,
     )
+
+
+def population_of(fit: xr.DataTree) -> str:
+    """Return what new tasks are drawn from: the tasks that were run, reweighted, where the fitted density failed."""
+    return "reweighted" if fit.attrs.get("gate") == "failed" else "model"
 
 
 def reproduce(
@@ -198,6 +204,7 @@ def render(
         title=Path(facts.source.removeprefix("datasets:")).name or "Board",
         board=facts,
         findings=found,
+        population=population_of(fit),
         rows=table,
         score_axis=score_axis,
         rank_axis=rank_axis,

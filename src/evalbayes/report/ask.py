@@ -34,7 +34,7 @@ def ask(
     Raises
     ------
     OutcomesError
-        If the quantity, the method or an option is not known there.
+        If the quantity, the method or an option is not known there, or more places are asked for than there are configs.
     """
     from evalbayes import frequentist, posterior
     from evalbayes.report import open_board
@@ -68,10 +68,9 @@ def open_fit(source: str) -> xr.DataTree | None:
         fitted = "posterior" in file
     if not fitted:
         return None
-    from evalbayes.fit import load_fit
+    from evalbayes.storage import load_fit
 
-    tree: xr.DataTree = load_fit(source)
-    return tree
+    return load_fit(source)
 
 
 def _function(module: ModuleType, quantity: str) -> Callable[..., xr.Dataset]:
@@ -83,10 +82,13 @@ def _function(module: ModuleType, quantity: str) -> Callable[..., xr.Dataset]:
 
 def _call(module: ModuleType, quantity: str, data: Any, options: Mapping[str, Any]) -> xr.Dataset:
     function = _function(module, quantity)
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: getattr(value, "value", value) for name, value in options.items() if value is not None}
     unknown = given.keys() - inspect.signature(function).parameters.keys()
     if unknown:
         raise OutcomesError(f"{quantity} has no option --{', --'.join(sorted(unknown))}; leave it out")
+    counts = data if isinstance(data, xr.Dataset) else data["constant_data"]
+    if given.get("k", 1) > counts.sizes["config"]:
+        raise OutcomesError(f"--k {given['k']}: the board has {counts.sizes['config']} configs; give 1 to that many")
     return function(data, **given)
 
 

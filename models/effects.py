@@ -1,0 +1,153 @@
+"""Task effects: the shapes their density may take, and the likelihood integrated over them.
+
+A task effect is ``t = task_sd * z`` with z from a *standard shape*: a normal mixture with mean zero and
+variance one, so that the intercept stays the mean logit and task_sd the standard deviation whatever the
+shape. `normal_shape` has one component, `mixture_shape` two.
+
+The contract of a marginal model, on which the grid check, the recovery of task effects and leave-task-out
+rest, is four names:
+
+- data ``node_position`` over ``node``: equally spaced values of z (whoever compiles the model may replace
+  them by more);
+- ``node_effect`` over ``node``: the task effect at each node;
+- ``node_logweight`` over ``node``: the trapezoidal rule's log weights, summing to one;
+- ``task_loglik`` over ``(task, node)``: log p(outcomes of the task | its effect at the node, the rest).
+
+The marginal log-likelihood of a task is then ``logsumexp(task_loglik + node_logweight, "node")``: on an
+equally spaced grid the trapezoidal rule errs by about 2 exp(-2 pi^2 (sd / h)^2) for a conditional density of
+standard deviation sd at spacing h (Trefethen and Weideman 2014, SIAM Review 56, 385-458).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pymc as pm
+import pymc.dims as pmd
+import xarray as xr
+
+NODES = np.linspace(-8.0, 8.0, 257)
+
+
+class Shape(NamedTuple):
+    """A standard normal mixture: weights, means and scales over ``component``, mean 0 and variance 1."""
+
+    weight: Any
+    mean: Any
+    scale: Any
+
+
+def coords(outcomes: xr.Dataset, components: int) -> dict[str, Any]:
+    """Return model coords: configs and tasks by name, nodes and mixture components by number."""
+    return {
+        "config": outcomes["config"].values,
+        "task": outcomes["task"].values,
+        "node": np.arange(NODES.size),
+        "component": np.arange(components),
+    }
+
+
+def data(outcomes: xr.Dataset) -> tuple[Any, Any, Any]:
+    """Register ``successes``, ``trials`` (task, config) and ``node_position`` (node) in the open model."""
+    cells = outcomes[["successes", "trials"]].transpose("task", "config")
+    k = pmd.Data("successes", cells["successes"].values, dims=("task", "config"))
+    n = pmd.Data("trials", cells["trials"].values, dims=("task", "config"))
+    return k, n, pmd.Data("node_position", NODES, dims=("node",))
+
+
+def log_coefficient(outcomes: xr.Dataset) -> Any:
+    """Register ``log_coefficient`` (task): sum over configs of log C(n, k).
+
+    Constant in the parameters, but a likelihood without it cannot be compared with another model's.
+    """
+    cells = outcomes[["successes", "trials"]].transpose("task", "config")
+    k, n = cells["successes"].values, cells["trials"].values
+    log_factorial = np.append(0.0, np.cumsum(np.log(np.arange(1, n.max(initial=0) + 1))))
+    log_binomial = log_factorial[n] - log_factorial[k] - log_factorial[n - k]
+    return pmd.Data("log_coefficient", log_binomial.sum(axis=1), dims=("task",))
+
+
+def normal_shape() -> Shape:
+    """Return the standard normal: one component."""
+    one = pmd.as_xtensor(np.ones(1), dims=("component",))
+    return Shape(weight=one, mean=0.0 * one, scale=one)
+
+
+def mixture_shape(task_weight: float, task_separation: float, task_scale_ratio: float) -> Shape:
+    """Return two normals, ordered by their means, with overall mean 0 and variance 1.
+
+    w of the upper component, the share rho of the variance that lies between the components, and the ratio r
+    of the upper scale to the lower fix the rest::
+
+        m_1 = -sqrt(rho w / (1 - w))        s_1^2 = (1 - rho) / (1 - w + w r^2)
+        m_2 =  sqrt(rho (1 - w) / w)        s_2   = r s_1
+
+    rho -> 0 and r = 1 is the standard normal, so the normal is inside the family, and m_1 < m_2 identifies
+    the components.
+
+    Parameters
+    ----------
+    task_weight, task_separation
+        Both parameters of a symmetric Beta prior on w and on rho.
+    task_scale_ratio
+        Standard deviation of log r.
+    """
+    w = pmd.Beta("upper_weight", task_weight, task_weight)
+    rho = pmd.Beta("separation", task_separation, task_separation)
+    r = pmd.math.exp(pmd.Normal("log_scale_ratio", 0.0, task_scale_ratio))
+    s = pmd.math.sqrt((1 - rho) / (1 - w + w * r**2))
+    return Shape(
+        weight=_pair(1 - w, w),
+        mean=_pair(-pmd.math.sqrt(rho * w / (1 - w)), pmd.math.sqrt(rho * (1 - w) / w)),
+        scale=_pair(s, r * s),
+    )
+
+
+def _pair(low: Any, high: Any) -> Any:
+    return pmd.concat([low.expand_dims("component"), high.expand_dims("component")], dim="component")
+
+
+def register_shape(task_sd: Any, shape: Shape) -> None:
+    """Register ``task_weight``, ``task_mean``, ``task_scale`` over ``component``, on the logit scale."""
+    pmd.Deterministic("task_weight", shape.weight)
+    pmd.Deterministic("task_mean", task_sd * shape.mean)
+    pmd.Deterministic("task_scale", task_sd * shape.scale)
+
+
+def node_logweight(z: Any, shape: Shape) -> Any:
+    """Return the trapezoidal rule's log weights: log density of z at the nodes, normalised over them.
+
+    On a grid that resolves the density its sum times the spacing is one already; normalising keeps the likelihood
+    of a component narrower than the spacing from growing without bound where it happens to meet a node.
+    """
+    standardised = (z - shape.mean) / shape.scale
+    log_component = pmd.math.log(shape.weight) - pmd.math.log(shape.scale) - 0.5 * standardised**2
+    log_density = pmd.math.logsumexp(log_component, dim="component")
+    return log_density - pmd.math.logsumexp(log_density, dim="node")
+
+
+def latent_effect(task_sd: Any, shape: Shape) -> Any:
+    """Register ``task_effect`` (task) as a random variable: the model as written."""
+    effect = pm.NormalMixture(
+        "task_effect",
+        w=shape.weight.values,
+        mu=(task_sd * shape.mean).values,
+        sigma=(task_sd * shape.scale).values,
+        dims="task",
+    )
+    return pmd.as_xtensor(effect, dims=("task",))
+
+
+def integrate_out(task_loglik: Any, node_effect: Any, node_logweight: Any) -> None:
+    """Register the marginal likelihood: the sum over tasks of log sum over nodes."""
+    pmd.Deterministic("node_effect", node_effect)
+    pmd.Deterministic("node_logweight", node_logweight)
+    task_loglik = pmd.Deterministic("task_loglik", task_loglik, dims=("task", "node"))
+    pmd.Potential("marginal_loglik", pmd.math.logsumexp(task_loglik + node_logweight, dim="node").sum("task"))
+
+
+def softplus(x: Any) -> Any:
+    """Return log(1 + exp(x)), finite with its derivatives for every finite x.
+
+    PyTensor's own is piecewise, and the branch not taken overflows: its derivative in JAX is NaN above 709.
+    """
+    return pmd.math.maximum(x, 0) + pmd.math.log1p(pmd.math.exp(-abs(x)))

@@ -1,0 +1,94 @@
+"""The population gate: whether the scores a fit predicts for new tasks agree with the tasks that were run.
+
+A density of task effects that does not fit biases every score for new tasks, and more tasks do not help. So a fit
+carries, for each config, its population score minus its observed mean of task means, beside what the fit itself
+says such an observed mean may be (posterior predictive, on as many new tasks). Partial pooling moves the configs
+of a small board by design; what is refused is a mean gap beyond half a standard error or a config outside its own
+predictive range.
+"""
+
+import numpy as np
+import xarray as xr
+from scipy import special
+
+MEAN_GAP = 0.5
+"""Largest mean signed gap, in standard errors of an observed mean over tasks."""
+PREDICTIVE_RANGE = 0.99
+REPLICATES = 400
+CELLS = 4_000_000
+"""Simulated cells in all, at most: the check must not outlast the fit it checks."""
+
+
+def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) -> xr.Dataset:
+    """Compare population scores with observed means of task means.
+
+    Parameters
+    ----------
+    posterior
+        Draws over (chain, draw) with ``score, intercept, config_effect`` and the task-effect components.
+    outcomes
+        The board that was fitted.
+    seed
+        Of the posterior predictive draws.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over config: ``gap`` (posterior mean of the score minus the observed mean), ``predictive`` (lower, upper: the
+        99% posterior predictive range of the observed mean) and ``inside``; attrs ``mean_gap``, ``worst_gap``,
+        ``mean_gap_se`` (in standard errors) and ``gate``, ``"passed"`` or ``"failed"``.
+
+    Examples
+    --------
+    >>> from evalbayes import fit, simulate                                          # doctest: +SKIP
+    >>> population(fit(board := simulate.board())["posterior"].to_dataset(), board).attrs["gate"]  # doctest: +SKIP
+    'passed'
+    """
+    rate = (outcomes["successes"] / outcomes["trials"].where(outcomes["trials"] > 0)).transpose("config", "task")
+    observed = rate.mean("task")
+    gap = posterior["score"].mean(("chain", "draw")) - observed
+    scored = rate.notnull().sum("task")
+    replicated = _replicates(posterior, outcomes, np.random.default_rng(seed))
+    # On a handful of tasks the observed spread can be nil by chance; the model's own spread then measures the gap.
+    observed_se = (rate.std("task", ddof=1) / np.sqrt(scored.where(scored > 1))).mean()
+    se = max(float(observed_se.fillna(0.0)), float(replicated.mean("config").std()))
+    tail = (1 - PREDICTIVE_RANGE) / 2
+    predictive = replicated.quantile([tail, 1 - tail], "replicate").rename(quantile="ci_bound")
+    lower, upper = predictive.transpose("ci_bound", "config")
+    # A rounding error must not put a config that always passes outside a range that ends at 1.
+    inside = (observed >= lower - 1e-12) & (observed <= upper + 1e-12) | observed.isnull()
+    mean_gap_se = abs(float(gap.mean())) / se
+    result = xr.Dataset(
+        {"gap": gap, "predictive": predictive.drop_vars("ci_bound"), "inside": inside, "observed": observed}
+    ).assign_coords(ci_bound=["lower", "upper"])
+    result.attrs = {
+        "mean_gap": float(gap.mean()),
+        "worst_gap": float(gap[np.argmax(abs(gap).fillna(0).values)]),
+        "mean_gap_se": mean_gap_se,
+        "gate": "passed" if mean_gap_se <= MEAN_GAP and bool(inside.all()) else "failed",
+    }
+    return result
+
+
+def _replicates(posterior: xr.Dataset, outcomes: xr.Dataset, rng: np.random.Generator) -> xr.DataArray:
+    """Simulate observed means of task means on new tasks, one a replicate, with the board's own trials."""
+    trials = outcomes["trials"].transpose("config", "task").values
+    flat = posterior.stack(sample=("chain", "draw"), create_index=False)
+    count = min(flat.sizes["sample"], REPLICATES, max(50, CELLS // trials.size))
+    chosen = np.linspace(0, flat.sizes["sample"] - 1, count).astype(int)
+    flat = flat.isel(sample=chosen).transpose("sample", ...)
+    eta = (flat["intercept"] + flat["config_effect"]).transpose("sample", "config").values
+    weight, mean, scale = (flat[name].values for name in ("task_weight", "task_mean", "task_scale"))
+    means = np.empty((count, len(trials)))
+    for i in range(count):
+        component = rng.choice(weight.shape[1], size=trials.shape[1], p=weight[i] / weight[i].sum())
+        effect = mean[i, component] + scale[i, component] * rng.standard_normal(trials.shape[1])
+        means[i] = _simulated_means(rng, special.expit(eta[i][:, None] + effect), trials)
+    return xr.DataArray(means, dims=("replicate", "config"), coords={"config": posterior["config"]})
+
+
+def _simulated_means(rng: np.random.Generator, p: np.ndarray, trials: np.ndarray) -> np.ndarray:
+    passes = rng.random(p.shape) < p if trials.max(initial=0) <= 1 else rng.binomial(trials, p)
+    scored = np.where(trials > 0, trials, 1)
+    rates = np.where(trials > 0, passes / scored, 0.0)
+    return np.asarray(rates.sum(axis=1) / np.maximum((trials > 0).sum(axis=1), 1))

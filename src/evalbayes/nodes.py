@@ -1,0 +1,154 @@
+"""The grid of a marginal model: how fine it must be, how wide, and the task effects drawn back from it.
+
+Everything here uses `task_loglik`, `node_logweight`, `node_effect` and `node_position` alone (the contract of
+`evalbayes.models.effects`), so that a user's own marginal model is served too.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from scipy import special
+
+from evalbayes.density import Data, Density, batched, over_draws
+
+REACH = 8.0
+"""Half-width of the first grid, in standard deviations of the task effects."""
+TOLERANCE = 1e-8
+"""Error allowed in the log density at the mode, summed over tasks."""
+END_MASS = 1e-11
+"""Conditional probability allowed at an end node at the mode."""
+SLACK = 1e3
+"""Factor on both at the worst of the draws, where an importance weight off by 1e-5 is harmless."""
+MARGIN = 1.1
+"""Spacing is finer than the tolerance asks by this factor, for points where conditionals are narrower."""
+LEAST_INTERVALS = 128
+"""A small board's conditionals are wide, but a component of the tasks' density may be narrow."""
+STRETCH = 32
+"""Nodes searched together when one is drawn."""
+SHRINKAGE = 16 * np.sqrt(3) / (15 * np.pi)
+"""c of E expit(x + s Z) ~ expit(x / sqrt(1 + c^2 s^2)): how much averaging shrinks a logit."""
+
+
+class GridCheck(NamedTuple):
+    """What one point says of a grid: error of the log density, mass at its ends, smallest conditional sd."""
+
+    error: float
+    end_mass: float
+    smallest_sd: float
+
+    def passed(self, slack: float = 1.0) -> bool:
+        """Return whether error and end mass are within ``slack`` times `TOLERANCE` and `END_MASS`."""
+        return self.error <= slack * TOLERANCE and self.end_mass <= slack * END_MASS
+
+
+def first_nodes(outcomes: xr.Dataset) -> np.ndarray:
+    """Return nodes for a board not yet fitted, from the information its configs carry at any effect.
+
+    The conditional precision of a task's effect is at most sum_c n_c p_c (1 - p_c) plus the prior's. Smoothed
+    logits of configs and of tasks are near enough, the latter's spread stretched by what averaging over configs
+    has shrunk.
+    """
+    k, n = (
+        outcomes["successes"].transpose("config", "task").values,
+        outcomes["trials"].transpose("config", "task").values,
+    )
+    ability = special.logit((k.sum(1) + 0.5) / (n.sum(1) + 1.0))
+    easiness = special.logit((k.sum(0) + 0.5) / (n.sum(0) + 1.0))
+    spread = max(float(easiness.std()) * np.sqrt(1 + SHRINKAGE**2 * ability.var()), 1.0)
+    at = np.linspace(-6.0, 6.0, 121)[:, None] - ability.mean()
+    p = special.expit(at + ability)
+    information = float((p * (1 - p) @ n.max(axis=1)).max())
+    smallest_sd = 1 / np.sqrt(1 + spread**2 * information)
+    return equally_spaced(REACH, smallest_sd, outcomes.sizes["task"])
+
+
+def equally_spaced(reach: float, smallest_sd: float, tasks: int) -> np.ndarray:
+    """Return nodes on [-reach, reach] whose trapezoidal error is within `TOLERANCE` for ``tasks`` tasks.
+
+    The error of a task is about 2 exp(-2 pi^2 (sd / h)^2). The count is rounded up to a multiple of 32 plus one:
+    boards of one shape then share one compiled function.
+    """
+    ratio = np.sqrt(np.log(2 * tasks / TOLERANCE) / (2 * np.pi**2))
+    spacing = smallest_sd / (ratio * MARGIN)
+    count = max(32 * int(np.ceil(2 * reach / spacing / 32)), LEAST_INTERVALS) + 1
+    return np.linspace(-reach, reach, count)
+
+
+def check_grid(density: Density, x: np.ndarray, data: Data) -> GridCheck:
+    """Return the worst `GridCheck` over points x (draw, size)."""
+
+    def one(point: Any, data: Data) -> Any:
+        _, probability = _conditional(quantities(point, data))
+        z = data["node_position"]
+        mean = probability @ z
+        sd = jnp.sqrt(jnp.maximum(probability @ z**2 - mean**2, 0.0))
+        error = (2 * jnp.exp(-2 * jnp.pi**2 * (sd / (z[1] - z[0])) ** 2)).sum()
+        return error, probability[:, jnp.array([0, -1])].max(), sd.min()
+
+    quantities = density.quantities(["task_loglik", "node_logweight"])
+    error, end_mass, sd = over_draws(batched(one), (np.atleast_2d(x),), data)
+    return GridCheck(float(error.max()), float(end_mass.max()), float(sd.min()))
+
+
+def refined(nodes: np.ndarray, seen: GridCheck, tasks: int) -> np.ndarray:
+    """Return a grid that mends what ``seen`` found wrong with ``nodes``: wider, finer, or both."""
+    spacing = nodes[1] - nodes[0]
+    reach = nodes[-1] * (1.25 if seen.end_mass > END_MASS else 1.0)
+    # A conditional narrower than the spacing cannot be measured on it: at least halve the spacing then.
+    smallest_sd = seen.smallest_sd if seen.smallest_sd > spacing else min(seen.smallest_sd, spacing / 2)
+    return equally_spaced(reach, smallest_sd, tasks)
+
+
+def task_effects(density: Density, x: np.ndarray, data: Data, rng: np.random.Generator) -> np.ndarray:
+    """Draw every task's effect from its conditional distribution at each draw x (draw, size).
+
+    A node is drawn with its conditional probability and spread over its neighbours by a triangular kernel, and the
+    result is shrunk towards the conditional mean so that mean and variance are those of the trapezoidal rule:
+    without it the kernel would add h^2 / 6 to every variance.
+
+    Returns
+    -------
+    numpy.ndarray
+        (draw, task), on the logit scale.
+    """
+    quantities = density.quantities(["task_loglik", "node_logweight", "node_effect"])
+
+    def one(point: Any, uniform: Any, data: Data) -> Any:
+        values = quantities(point, data)
+        _, probability = _conditional(values)
+        t = values["node_effect"]
+        h = t[1] - t[0]
+        mean = probability @ t
+        variance = jnp.maximum(probability @ t**2 - mean**2, 0.0)
+        spread = t[_pick(probability, uniform[0])] + h * (uniform[1] + uniform[2] - 1.0)
+        return mean + (spread - mean) * jnp.sqrt(variance / (variance + h**2 / 6))
+
+    tasks = density.model.dim_lengths["task"].eval()
+    uniform = rng.random((len(x), 3, int(tasks)))
+    return np.asarray(over_draws(batched(one), (x, uniform), data))
+
+
+def _pick(probability: Any, uniform: Any) -> Any:
+    """Return for each row the index at which its cumulative probability passes ``uniform`` times its total.
+
+    First the stretch of nodes, then the node in it: a running sum over all nodes is XLA's slowest operation here.
+    """
+    rows, count = probability.shape
+    stretches = jnp.pad(probability, ((0, 0), (0, -count % STRETCH))).reshape(rows, -1, STRETCH)
+    below = jnp.cumsum(stretches.sum(axis=2), axis=1)
+    target = uniform * below[:, -1]
+    stretch = (below[:, :-1] <= target[:, None]).sum(axis=1)
+    within = jnp.take_along_axis(stretches, stretch[:, None, None], axis=1)[:, 0]
+    start = jnp.take_along_axis(below, stretch[:, None], axis=1)[:, 0] - within.sum(axis=1)
+    node = (jnp.cumsum(within, axis=1)[:, :-1] <= (target - start)[:, None]).sum(axis=1)
+    return jnp.minimum(stretch * STRETCH + node, count - 1)
+
+
+def _conditional(values: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the marginal log-likelihood of each task and the conditional probability of each node."""
+    log_joint = values["task_loglik"] + values["node_logweight"]
+    marginal = jax.nn.logsumexp(log_joint, axis=1)
+    return marginal, jnp.exp(log_joint - marginal[:, None])

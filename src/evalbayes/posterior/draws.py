@@ -1,0 +1,163 @@
+"""Posterior draws of every config's score, for each target; what the answers are summarised from.
+
+- ``tasks="sampled"``: new tasks from the same population, by integration over the density of task effects. Refused when
+  the fit's population disagrees with the observed means (`evalbayes.check.population`), unless
+  ``population="reweighted"`` takes the run tasks themselves as the population: sum over tasks of w_t p_ct with
+  w ~ Dirichlet(1, ..., 1), the Bayesian bootstrap (Rubin 1981, Annals of Statistics 9, 130-134).
+- ``tasks="fixed"``: new runs of these tasks, the mean over all tasks of p_ct = expit(b + a_c + t_t). A crossed model
+  takes cells to be additive; a config with one run per cell shows nothing that could say otherwise, so its draws are
+  given only on ``assume="no_interaction"``.
+"""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import special
+
+from evalbayes.answer import TARGETS
+from evalbayes.errors import NotIdentifiedError, SamplingError
+
+POPULATIONS = ("model", "reweighted")
+NO_INTERACTION = "no_interaction"
+BLOCK = 2**22
+"""Cells computed at once, at most: no array of draws x configs x tasks."""
+
+
+def score_draws(
+    fit: xr.DataTree, *, tasks: str, population: str = "model", assume: str | None = None
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Return draws (draw, config) of the score and, over config, why a config's are not to be used ("" where they are).
+
+    Parameters
+    ----------
+    fit
+        From `evalbayes.fit`.
+    tasks
+        ``"sampled"`` or ``"fixed"``.
+    population
+        ``"model"`` or ``"reweighted"``, for sampled tasks.
+    assume
+        ``"no_interaction"`` to accept the model's word for cells run once, for fixed tasks.
+
+    Raises
+    ------
+    SamplingError
+        If tasks are sampled from the model's population and the fit failed the population gate.
+    ValueError
+        If a word is not one of those above.
+    """
+    _one_of("tasks", tasks, TARGETS)
+    _one_of("population", population, POPULATIONS)
+    _one_of("assume", assume, (None, NO_INTERACTION))
+    posterior, trials = flat(fit), fit["constant_data"]["trials"].transpose("config", "task")
+    reason = xr.where(trials.sum("task") == 0, "no scored run: its effect is the prior's alone", "")
+    ability = posterior["intercept"] + posterior["config_effect"]
+    if tasks == "fixed":
+        if assume is None:
+            once = "one run per cell: nothing shows how its cells would vary; give assume='no_interaction'"
+            reason = xr.where((trials.max("task") <= 1) & (reason == ""), once, reason)
+        return _over_tasks(ability, posterior["task_effect"], None), reason.astype(object)
+    if population == "reweighted":
+        weight = _dirichlet(np.random.default_rng(int(fit.attrs["seed"])), posterior)
+        return _over_tasks(ability, posterior["task_effect"], weight), reason.astype(object)
+    refuse_failed_population(fit)
+    return posterior["score"].transpose("draw", "config"), reason.astype(object)
+
+
+def refuse_failed_population(fit: xr.DataTree) -> None:
+    """Raise SamplingError, with the gap and the way out, if the fit's population failed its gate."""
+    if fit.attrs.get("gate") == "failed":
+        seen = fit.attrs
+        raise SamplingError(
+            f"tasks='sampled': the fitted population misses the observed means by {100 * seen['mean_gap']:+.1f} points on "
+            f"average ({seen['mean_gap_se']:.1f} standard errors; {100 * seen['worst_gap']:+.1f} at worst); "
+            "fit with task_density='mixture', or ask with population='reweighted'"
+        )
+
+
+def future_score_draws(fit: xr.DataTree, *, tasks: str, population: str = "model") -> xr.DataArray:
+    """Return draws (draw) of the score of a future entry from the same population of configs.
+
+    The zero-sum effects leave out their own mean: a new effect is d + a with d ~ N(0, sigma^2 / M) for M configs and
+    a ~ N(0, sigma^2), sigma being ``config_sd``.
+
+    Raises
+    ------
+    NotIdentifiedError
+        If tasks are fixed: what a new entry does on these very tasks rests on additivity alone.
+    SamplingError, ValueError
+        As `score_draws`.
+    """
+    _one_of("tasks", tasks, TARGETS)
+    _one_of("population", population, POPULATIONS)
+    if tasks == "fixed":
+        raise NotIdentifiedError("configs='sampled' with tasks='fixed' is not offered; ask with tasks='sampled'")
+    posterior = flat(fit)
+    rng = np.random.default_rng(int(fit.attrs["seed"]))
+    spread = posterior["config_sd"] * np.sqrt(1 + 1 / posterior.sizes["config"])
+    ability = posterior["intercept"] + spread * rng.standard_normal(posterior.sizes["draw"])
+    if population == "reweighted":
+        weight = _dirichlet(rng, posterior)
+        return _over_tasks(ability.expand_dims("config"), posterior["task_effect"], weight).isel(config=0)
+    refuse_failed_population(fit)
+    return _over_population(ability, posterior)
+
+
+def _over_population(ability: xr.DataArray, posterior: xr.Dataset) -> xr.DataArray:
+    """Integrate expit(ability + t) over the density of t, by the trapezoidal rule on each component."""
+    z = xr.DataArray(np.linspace(-8.0, 8.0, 129), dims="node")
+    density = np.exp(-0.5 * z**2)
+    p = xr.apply_ufunc(special.expit, ability + posterior["task_mean"] + posterior["task_scale"] * z)
+    weighted: xr.DataArray = p * (density / density.sum()) * posterior["task_weight"]
+    return weighted.sum(("component", "node"), skipna=False)
+
+
+def _dirichlet(rng: np.random.Generator, posterior: xr.Dataset) -> np.ndarray:
+    return rng.dirichlet(np.ones(posterior.sizes["task"]), posterior.sizes["draw"])
+
+
+def _over_tasks(ability: xr.DataArray, effect: xr.DataArray, weight: np.ndarray | None) -> xr.DataArray:
+    """Return the weighted mean over tasks of expit(ability + t_t) by draw and config; equal weights if None."""
+    ability = ability.transpose("draw", "config")
+    task = effect.transpose("draw", "task").values
+    scores = np.empty(ability.shape)
+    step = max(1, BLOCK // (ability.shape[1] * task.shape[1]))
+    for start in range(0, len(task), step):
+        block = slice(start, start + step)
+        p = special.expit(ability.values[block, :, None] + task[block, None, :])
+        scores[block] = p.mean(axis=2) if weight is None else np.einsum("dct,dt->dc", p, weight[block])
+    return ability.copy(data=scores)
+
+
+def flat(fit: xr.DataTree) -> xr.Dataset:
+    """Return the posterior with chains laid end to end: (draw, ...)."""
+    posterior = fit["posterior"].to_dataset()
+    stacked = posterior.rename(draw="_draw").stack(draw=("chain", "_draw"), create_index=False)
+    return stacked.drop_vars(["chain", "_draw"], errors="ignore")
+
+
+def effective(fit: xr.DataTree) -> float:
+    """Return the effective number of draws behind a summary.
+
+    Importance draws lose some in their weights and some in being resampled; chains as their worst variable says.
+    """
+    if "weight_ess" in fit.attrs:
+        return 1.0 / (1.0 / float(fit.attrs["weight_ess"]) + 1.0 / float(fit.attrs["draws"]))
+    return float(fit.attrs["ess_bulk"])
+
+
+def identity(
+    fit: xr.DataTree, quantity: str, *, tasks: str, configs: str, population: str, prob: float
+) -> dict[str, Any]:
+    """Return the identity coords of an answer from this fit."""
+    _one_of("configs", configs, TARGETS)
+    method = str(fit.attrs["method"])
+    if tasks == "sampled" and population == "reweighted":
+        method = f"{method}_reweighted"
+    return {"quantity": quantity, "tasks": tasks, "configs": configs, "method": method, "prob": prob}
+
+
+def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name}={value!r}: choose one of {', '.join(map(repr, known))}")
