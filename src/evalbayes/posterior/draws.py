@@ -70,8 +70,8 @@ def refuse_failed_population(fit: xr.DataTree) -> None:
     if fit.attrs.get("gate") == "failed":
         seen = fit.attrs
         raise SamplingError(
-            f"tasks='sampled': the fitted population misses the observed means by {100 * seen['mean_gap']:+.1f} points on "
-            f"average ({seen['mean_gap_se']:.1f} standard errors; {100 * seen['worst_gap']:+.1f} at worst); "
+            f"tasks='sampled': the fitted population misses the observed means by {100 * seen['mean_gap']:+.1f} points "
+            f"on average ({seen['mean_gap_se']:.1f} standard errors; {100 * seen['worst_gap']:+.1f} at worst); "
             "fit with task_density='mixture', or ask with population='reweighted'"
         )
 
