@@ -34,7 +34,7 @@ def ask(
     Raises
     ------
     OutcomesError
-        If the quantity, the method or an option is not known there, or more places are asked for than there are configs.
+        If the quantity, the method or an option is not known there, or ``k`` exceeds the configs.
     """
     from evalbayes import frequentist, posterior
     from evalbayes.report import open_board
@@ -87,9 +87,12 @@ def _call(module: ModuleType, quantity: str, data: Any, options: Mapping[str, An
     if unknown:
         raise OutcomesError(f"{quantity} has no option --{', --'.join(sorted(unknown))}; leave it out")
     counts = data if isinstance(data, xr.Dataset) else data["constant_data"]
-    if given.get("k", 1) > counts.sizes["config"]:
+    if quantity == "top_k" and given.get("k", 1) > counts.sizes["config"]:
         raise OutcomesError(f"--k {given['k']}: the board has {counts.sizes['config']} configs; give 1 to that many")
-    return function(data, **given)
+    try:
+        return function(data, **given)
+    except ValueError as error:  # how the functions refuse a word they do not know, such as a method
+        raise OutcomesError(str(error)) from error
 
 
 def narrow(result: xr.Dataset, configs: Sequence[str]) -> xr.Dataset:
