@@ -9,9 +9,11 @@ Runs of one cell are independent given its probability, and cells follow the add
 interaction of config and task is absent. Where cells have repeated runs, look at `crossed_beta_binomial`.
 """
 
+import numpy as np
 import pymc as pm
 import pymc.dims as pmd
 import xarray as xr
+
 from evalbayes.models import effects
 
 SHAPES = ("mixture", "normal")
@@ -74,10 +76,11 @@ def crossed(
     flexible = task_density == "mixture"
     with pm.Model(coords=effects.coords(outcomes, components=2 if flexible else 1)) as model:
         k, n, z = effects.data(outcomes)
-        b = pmd.Normal("intercept", 0.0, intercept)
-        sigma_a = pmd.HalfNormal("config_sd", config_sd)
+        # float64 by name: PyTensor narrows a Python float, and a constant would be good to seven digits only.
+        b = pmd.Normal("intercept", 0.0, np.float64(intercept))
+        sigma_a = pmd.HalfNormal("config_sd", np.float64(config_sd))
         a = pmd.ZeroSumNormal("config_effect", sigma=sigma_a, core_dims="config")
-        sigma_t = pmd.HalfNormal("task_sd", task_sd)
+        sigma_t = pmd.HalfNormal("task_sd", np.float64(task_sd))
         shape = (
             effects.mixture_shape(task_weight, task_separation, task_scale_ratio)
             if flexible

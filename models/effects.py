@@ -91,9 +91,9 @@ def mixture_shape(task_weight: float, task_separation: float, task_scale_ratio: 
     task_scale_ratio
         Standard deviation of log r.
     """
-    w = pmd.Beta("upper_weight", task_weight, task_weight)
-    rho = pmd.Beta("separation", task_separation, task_separation)
-    r = pmd.math.exp(pmd.Normal("log_scale_ratio", 0.0, task_scale_ratio))
+    w = pmd.Beta("upper_weight", np.float64(task_weight), np.float64(task_weight))
+    rho = pmd.Beta("separation", np.float64(task_separation), np.float64(task_separation))
+    r = pmd.math.exp(pmd.Normal("log_scale_ratio", 0.0, np.float64(task_scale_ratio)))
     s = pmd.math.sqrt((1 - rho) / (1 - w + w * r**2))
     return Shape(
         weight=_pair(1 - w, w),

@@ -21,9 +21,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pymc as pm
-from pytensor.compile import mode
+import pytensor.tensor as pt
+from pytensor.compile import SharedVariable, mode
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import graph_inputs
 from pytensor.link.jax.dispatch import jax_funcify
 
 Data = dict[str, Any]
@@ -173,7 +175,10 @@ def _to_jax(model: pm.Model, graph: list[Any]) -> Callable[[list[Any], Data], li
     shared = list(model.data_vars)
     free = [variable.type() for variable in shared]
     inputs = [*model.value_vars, *free]
-    fgraph = FunctionGraph(inputs, clone_replace(graph, dict(zip(shared, free, strict=True))), clone=True)
+    # Lengths of dims are shared variables too; JAX needs shapes to be constants.
+    lengths = [v for v in graph_inputs(graph) if isinstance(v, SharedVariable) and v not in shared]
+    replacements = dict(zip(shared, free, strict=True)) | {v: pt.constant(v.get_value()) for v in lengths}
+    fgraph = FunctionGraph(inputs, clone_replace(graph, replacements), clone=True)
     mode.JAX.optimizer.rewrite(fgraph)
     with warnings.catch_warnings():
         # JAX cannot raise inside compiled code, and PyTensor says so for every parameter check it drops.
