@@ -81,6 +81,7 @@ def answer(
     >>> float(a.estimate[0])
     0.5
     """
+    check_prob(prob)
     plain = {k: v for k, v in extra.items() if not isinstance(v, xr.DataArray)}
     arrays = {k: v for k, v in extra.items() if isinstance(v, xr.DataArray)}
     template = xr.zeros_like(estimate, dtype=float)
@@ -130,6 +131,12 @@ def check(result: xr.Dataset) -> xr.Dataset:
     return result
 
 
+def check_prob(prob: float) -> None:
+    """Raise ValueError unless ``prob`` is a share between 0 and 1."""
+    if not 0 < prob < 1:
+        raise ValueError(f"prob={prob}: give a share between 0 and 1, such as 0.95")
+
+
 def from_draws(
     draws: xr.DataArray,
     *,
@@ -176,6 +183,7 @@ def from_draws(
     >>> a.interval.values.round(2).tolist()
     [[0.05, 0.95]]
     """
+    check_prob(prob)
     centre = estimate if estimate is not None else getattr(draws, point)("draw")
     levels = np.array([(1 - prob) / 2, (1 + prob) / 2])
     how = "inverted_cdf" if discrete else "linear"
@@ -232,6 +240,7 @@ def from_shares(
     """
     from evalbayes.textbook import wilson
 
+    check_prob(prob)
     share = share.clip(0, 1)
     spread = share * (1 - share)
     plain = (share * 0 + draws).clip(min=1)
@@ -264,7 +273,8 @@ def _quantile_mcse(draws: xr.DataArray, levels: np.ndarray, ess: float) -> xr.Da
 
     around = [beta.ppf(side, ess * levels + 1, ess * (1 - levels) + 1) for side in (0.1587, 0.8413)]
     low, high = (_quantile(draws, level) for level in around)
-    return (high - low) / 2
+    mcse: xr.DataArray = (high - low) / 2
+    return mcse.transpose(..., "ci_bound")
 
 
 def unknown(

@@ -13,6 +13,9 @@ AGREE_WITHIN = 0.05
 
 PROBABILITIES = ("win_probability", "top_k")
 
+FIT_ONLY = ("population", "assume")
+"""What only a posterior answer can be asked: a board has no fitted population and no model to take at its word."""
+
 
 def compare(
     quantity: str,
@@ -39,7 +42,8 @@ def compare(
     seed, method
         Of the frequentist answer.
     keyword
-        What the quantity needs besides, for both: ``k`` of `top_k`, ``reference`` of `difference`.
+        What the quantity needs besides, for both: ``k`` of `top_k`, ``reference`` of `difference`. ``population`` and
+        ``assume`` are for the fit alone.
 
     Returns
     -------
@@ -63,8 +67,9 @@ def compare(
     both = [name for name in frequentist.__all__ if hasattr(posterior, name)]
     if quantity not in both:
         raise ValueError(f"compare: no {quantity!r} on both sides; choose from {', '.join(both)}")
+    of_fit = {name: keyword.pop(name) for name in FIT_ONLY if name in keyword}
     target: dict[str, Any] = {"tasks": tasks, "configs": configs, "prob": prob, **keyword}
-    bayesian = getattr(posterior, quantity)(fit, **target)
+    bayesian = getattr(posterior, quantity)(fit, **target, **of_fit)
     return side_by_side(bayesian, getattr(frequentist, quantity)(outcomes, seed=seed, method=method, **target))
 
 

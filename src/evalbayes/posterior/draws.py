@@ -50,7 +50,7 @@ def score_draws(
     _one_of("tasks", tasks, TARGETS)
     _one_of("population", population, POPULATIONS)
     _one_of("assume", assume, (None, NO_INTERACTION))
-    posterior, trials = flat(fit), fit["constant_data"]["trials"].transpose("config", "task")
+    posterior, (_, trials) = flat(fit), counts(fit)
     reason = xr.where(trials.sum("task") == 0, "no scored run: its effect is the prior's alone", "")
     ability = posterior["intercept"] + posterior["config_effect"]
     if tasks == "fixed":
@@ -135,6 +135,13 @@ def flat(fit: xr.DataTree) -> xr.Dataset:
     posterior = fit["posterior"].to_dataset()
     stacked = posterior.rename(draw="_draw").stack(draw=("chain", "_draw"), create_index=False)
     return stacked.drop_vars(["chain", "_draw"], errors="ignore")
+
+
+def counts(fit: xr.DataTree) -> tuple[xr.DataArray, xr.DataArray]:
+    """Return successes and trials (config, task), without the board's own coords: one may be named ``method``."""
+    both = (fit["observed_data"]["successes"], fit["constant_data"]["trials"])
+    successes, trials = (cells.reset_coords(drop=True).transpose("config", "task") for cells in both)
+    return successes, trials
 
 
 def effective(fit: xr.DataTree) -> float:

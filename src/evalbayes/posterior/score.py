@@ -3,7 +3,7 @@
 import xarray as xr
 
 from evalbayes.answer import BOUNDS, from_draws
-from evalbayes.posterior.draws import effective, future_score_draws, identity, score_draws
+from evalbayes.posterior.draws import counts, effective, future_score_draws, identity, score_draws
 
 
 def score(
@@ -61,8 +61,7 @@ def score(
         draws = future_score_draws(fit, tasks=tasks, population=population)
         return from_draws(draws, ess=effective(fit), **who)
     draws, reason = score_draws(fit, tasks=tasks, population=population, assume=assume)
-    successes = fit["observed_data"].to_dataset()["successes"]
-    trials = fit["constant_data"].to_dataset()["trials"]
+    successes, trials = counts(fit)
     observed = (successes / trials.where(trials > 0)).mean("task")
     result = from_draws(draws, ess=effective(fit), observed=observed, imputed=(trials == 0).sum("task"), **who)
     if assume is not None and tasks == "fixed":
