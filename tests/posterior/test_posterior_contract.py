@@ -1,4 +1,4 @@
-"""Both sides keep one contract: the same names, leading arguments, dims and labels, and answers that can be compared."""
+"""Both sides keep one contract: the same names, leading arguments, dims and labels, answers that can be compared."""
 
 import inspect
 import itertools
@@ -12,7 +12,7 @@ from evalbayes.comparison import side_by_side
 from evalbayes.outcomes import from_counts
 
 QUANTITIES = ("difference", "rank", "score", "top_k", "win_probability")
-DIMS = {name: ("config",) for name in QUANTITIES} | {
+DIMS = dict.fromkeys(QUANTITIES, ("config",)) | {
     "difference": ("config", "opponent"),
     "win_probability": ("config", "opponent"),
 }
