@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -210,6 +211,9 @@ def test_report_writes_a_page_and_its_numbers(run: Run, runs: Path, tmp_path: Pa
     answers = {(a["quantity"], a.get("tasks"), a.get("method")) for a in content["answers"]}
     assert ("score", "sampled", "two_level_bootstrap") in answers
     assert "--seed 4" in text
+    assert re.search(r"^Pareto k-hat\t0\.\d\d\tbelow 0.5\tpassed$", done.out, re.MULTILINE)
+    assert re.search(r"^Weight ESS\t[\d,]+\tat least 400\tpassed$", done.out, re.MULTILINE)
+    assert any(line.startswith("# errors=missing") for line in done.out.splitlines())
     for stage in ("reading", "mode", "answering", "writing"):
         assert stage in done.err
 

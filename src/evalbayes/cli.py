@@ -3,6 +3,7 @@
 Nothing heavy is imported until a command runs, so that `evalbayes --help` is immediate.
 """
 
+import json
 import os
 import sys
 import time
@@ -182,6 +183,7 @@ def report(
     """Fit a board and write a self-contained HTML page: ranked table, forest plot, checks, how to reproduce."""
     from evalbayes.report import report as write
     from evalbayes.report import sibling
+    from evalbayes.report.terminal import show
 
     check_prob(prob)
     page = write(
@@ -196,7 +198,14 @@ def report(
         columns=columns_of(column),
         progress=_progress(quiet),
     )
-    print(sibling(page).read_text(encoding="utf-8") if as_json else f"wrote {page} and {sibling(page)}")
+    text = sibling(page).read_text(encoding="utf-8")
+    if as_json:
+        print(text)
+        return
+    content = json.loads(text)
+    lines = [*content["headline"], *content["policies"], f"wrote {page} and {sibling(page)}"]
+    checks = content["checks"]
+    show(lines, {name: [check[name] for check in checks] for name in ("name", "value", "limit", "verdict")})
 
 
 @app.command()

@@ -177,6 +177,8 @@ def content_of(facts: Board, answers: Answers, fit: xr.DataTree, found: Sequence
     return {
         "evalbayes_version": __version__,
         "board": asdict(facts) | {"coverage": dict(zip(answers.observed.config.values, facts.coverage, strict=True))},
+        "policies": facts.policies(),
+        "headline": headline(answers),
         "findings": list(found),
         "fit": dict(fit.attrs),
         "checks": [asdict(check) for check in checks(fit.attrs, answers.score)],

@@ -34,7 +34,7 @@ def _draw(lines: Sequence[str], table: Mapping[str, Sequence[Any]]) -> None:
         console.print(line)
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, values in table.items():
-        number = any(isinstance(value, int | float) for value in values)
+        number = all(value is None or isinstance(value, int | float) for value in values)
         drawn.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="fold")
     for row in zip(*table.values(), strict=True):
         drawn.add_row(*(Text(_cell(value)) for value in row))
