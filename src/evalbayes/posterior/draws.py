@@ -155,14 +155,15 @@ def effective(fit: xr.DataTree) -> float:
 
 
 def identity(
-    fit: xr.DataTree, quantity: str, *, tasks: str, configs: str, population: str, prob: float
+    fit: xr.DataTree, quantity: str, *, tasks: str, configs: str, population: str, assume: str | None, prob: float
 ) -> dict[str, Any]:
-    """Return the identity coords of an answer from this fit."""
+    """Return the identity coords of an answer from this fit, with what it assumes where that matters."""
     _one_of("configs", configs, TARGETS)
     method = str(fit.attrs["method"])
     if tasks == "sampled" and population == "reweighted":
         method = f"{method}_reweighted"
-    return {"quantity": quantity, "tasks": tasks, "configs": configs, "method": method, "prob": prob}
+    who = {"quantity": quantity, "tasks": tasks, "configs": configs, "method": method, "prob": prob}
+    return who | ({"assume": assume} if tasks == "fixed" and assume is not None else {})
 
 
 def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:

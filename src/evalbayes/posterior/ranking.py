@@ -177,7 +177,7 @@ def _asked(
 ) -> tuple[dict[str, Any], xr.DataArray, xr.DataArray]:
     """Return the identity of a comparison of all configs, the draws behind it, and why a config is unknown."""
     needs_two_configs(quantity, fit, configs)
-    who = identity(fit, quantity, tasks=tasks, configs=configs, population=population, prob=prob)
+    who = identity(fit, quantity, tasks=tasks, configs=configs, population=population, assume=assume, prob=prob)
     draws, reason = score_draws(fit, tasks=tasks, population=population, assume=assume)
     if tasks == "fixed" and quantity in ("rank", "top_k") and bool((reason != "").any()):
         # One config whose new runs are unknown leaves every rank without its noise.

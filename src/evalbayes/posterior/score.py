@@ -56,7 +56,7 @@ def score(
     >>> answer.tasks.item(), answer.estimate.dims                                    # doctest: +SKIP
     ('sampled', ('config',))
     """
-    who = identity(fit, "score", tasks=tasks, configs=configs, population=population, prob=prob)
+    who = identity(fit, "score", tasks=tasks, configs=configs, population=population, assume=assume, prob=prob)
     if configs == "sampled":
         draws = future_score_draws(fit, tasks=tasks, population=population)
         return from_draws(draws, ess=effective(fit), **who)
@@ -64,8 +64,6 @@ def score(
     successes, trials = counts(fit)
     observed = (successes / trials.where(trials > 0)).mean("task")
     result = from_draws(draws, ess=effective(fit), observed=observed, imputed=(trials == 0).sum("task"), **who)
-    if assume is not None and tasks == "fixed":
-        result = result.assign_coords(assume=assume)
     return withhold(result, reason, estimate=observed if tasks == "fixed" else None)
 
 
