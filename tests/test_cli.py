@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evalbayes import cli, outcomes, simulate
+from evalbayes import cli, outcomes, report, simulate
 from evalbayes.errors import SamplingError
+from evalbayes.storage import load_fit
 
 NAMES = ["plain", "<b>bold</b>", "naïve 模型", "001", "None"]
 
@@ -333,3 +334,15 @@ def test_tables_on_a_terminal_are_drawn(runs: Path) -> None:
     assert "───" in text
     assert "<b>bold</b>" in text
     assert not np.any([line.startswith("#") for line in text.splitlines()])
+
+
+def test_a_failed_population_gate_is_said_and_new_tasks_are_reweighted(
+    fitted: Path, runs: Path, tmp_path: Path
+) -> None:
+    fit = load_fit(fitted)
+    fit.attrs["gate"] = "failed"
+    page = report(runs, tmp_path / "page.html", fit=fit)
+    assert "failed its check" in page.read_text(encoding="utf-8")
+    content = json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))
+    methods = {a["method"] for a in content["answers"] if a.get("tasks") == "sampled"}
+    assert methods == {f"{fit.attrs['method']}_reweighted", "two_level_bootstrap"}
