@@ -35,16 +35,16 @@ from evalbayes.errors import SamplingError
 
 PASS_DRAWS = 1000
 MIN_PASSES, MAX_PASSES = 3, 12
-DEGREES_OF_FREEDOM = 8.0
-"""Of the hyperparameters' t proposal: heavier than any posterior of log scales, light enough to be efficient."""
+DEGREES_OF_FREEDOM = 5.0
+"""Of the t kernels: a log scale that the data leave open has an exponential tail towards zero."""
 WIDENING = 1.1
 """Factor on the adapted covariance: a proposal wider than its target costs little, a narrower one ruins weights."""
 DIFFERENCE = 1e-4
 """Step of central differences in hyperparameters (unconstrained, so of order one)."""
-KERNELS, BANDWIDTH = 200, 0.5
+KERNELS, BANDWIDTH = 400, 0.5
 """Kernels of an adapted proposal, and their width in posterior standard deviations."""
-WIDE, WIDE_SHARE = 2.5, 0.1
-"""A tenth of every pass is drawn this many times wider, so that no weight in the tails can be large."""
+WIDE, WIDE_SHARE = 3.0, 0.2
+"""A fifth of every pass is drawn this many times wider, so that no weight in the tails can be large."""
 STEP_TOLERANCE = 0.05
 """The expansion point is found when a round moves it by less, in posterior standard deviations."""
 
@@ -290,7 +290,7 @@ def _adapted(hyper: np.ndarray, weight: np.ndarray, ess: float, rng: np.random.G
     centre = weight @ hyper
     spread = hyper - centre
     root = _root(WIDENING * (spread * weight[:, None]).T @ spread)
-    if ess < KERNELS:
+    if ess < KERNELS / 2:
         return Kernels(centre[None], root)
     at = spread[resample(weight, KERNELS, rng)]
     return Kernels(centre + np.sqrt(1 - BANDWIDTH**2) * at, BANDWIDTH * root)

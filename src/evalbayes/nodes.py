@@ -98,7 +98,7 @@ def refined(nodes: np.ndarray, seen: GridCheck, tasks: int) -> np.ndarray:
     spacing = nodes[1] - nodes[0]
     reach = nodes[-1] * (1.25 if seen.end_mass > END_MASS else 1.0)
     # A conditional narrower than the spacing cannot be measured on it: at least halve the spacing then.
-    smallest_sd = seen.smallest_sd if seen.smallest_sd > spacing else min(seen.smallest_sd, spacing / 2)
+    smallest_sd = seen.smallest_sd if seen.smallest_sd > spacing else spacing / 2
     return equally_spaced(reach, smallest_sd, tasks)
 
 
