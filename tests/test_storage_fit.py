@@ -65,6 +65,14 @@ def test_any_names_come_back_as_they_were(fabricate, tmp_path_factory, configs, 
     assert back["constant_data"].task.values.tolist() == tasks
 
 
+@pytest.mark.parametrize("value", [None, True, [1, 2], {"a": 1}])
+def test_attributes_that_would_not_come_back_are_named(fabricate, tmp_path, value):
+    made = fabricate([[1, 0], [1, 1]], 1, draws=5, prior_odd=value)
+    with pytest.raises(OutcomesError, match=r"attribute 'prior_odd' is .*; only text and numbers are kept"):
+        save_fit(made, tmp_path / "fit.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_not_a_number_and_infinity_come_back(fabricate, tmp_path):
     made = fabricate([[1, 0], [1, 1]], 1, draws=5)
     made["population"] = xr.DataTree(

@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from evalbayes.errors import OutcomesError
@@ -39,8 +40,12 @@ def save_fit(fit: xr.DataTree, path: str | PathLike[str]) -> Path:
     Raises
     ------
     OutcomesError
-        If the folder cannot be written to, or netCDF cannot hold a variable.
+        If the folder cannot be written to, or netCDF cannot hold a variable or an attribute.
     """
+    for node in fit.subtree:
+        for name, value in node.attrs.items():
+            if isinstance(value, bool) or not isinstance(value, str | int | float | np.integer | np.floating):
+                raise OutcomesError(f"{path}: attribute {name!r} is {value!r}; only text and numbers are kept")
 
     def write(part: Path) -> None:
         groups = {node.path: _packed(node.to_dataset()) for node in fit.subtree}
