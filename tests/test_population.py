@@ -26,9 +26,13 @@ def told(board, *, shift=0.0, moved=None, draws=200, seed=0):
             "task_weight": ((*both, "component"), np.ones((*at, 1))),
             "task_mean": ((*both, "component"), np.zeros((*at, 1))),
             "task_scale": ((*both, "component"), np.full((*at, 1), sd)),
+            "task_effect": (
+                (*both, "task"),
+                np.broadcast_to(board.true_task_effect.values, (*at, board.sizes["task"])),
+            ),
             "score": ((*both, "config"), score),
         },
-        coords={"config": board.config.values},
+        coords={"config": board.config.values, "task": board.task.values},
     )
 
 
@@ -90,20 +94,37 @@ def test_one_config_out_of_its_range_fails():
     assert one.attrs["gate"] == "failed"
 
 
-def test_configs_and_cells_without_runs_are_left_out():
+def test_configs_without_runs_are_left_out():
     """Case 20: what was not run is neither a failure nor a gap; other configs' numbers stay as they are."""
     board = simulate.board(4, 50, 1, seed=1).drop_vars("outcome")
     empty = board.copy(deep=True)
     for name in ("successes", "trials"):
         empty[name][0] = 0
-        empty[name][1, :25] = 0
     posterior = told(board)
-    one = population(posterior, empty)
+    one, full = population(posterior, empty), population(posterior, board)
     assert np.isnan(one.gap[0])
     assert bool(one.inside[0])
-    assert float(one.observed[1]) == pytest.approx(float((board.successes[1, 25:]).mean()))
+    np.testing.assert_array_equal(one.gap[1:], full.gap[1:])
     assert one.attrs["worst_gap"] == float(one.gap[np.nanargmax(abs(one.gap.values))])
     assert np.isfinite(one.attrs["mean_gap"])
+
+
+def test_a_config_run_on_the_easy_tasks_alone_says_nothing_against_the_density():
+    """Case 13: its other tasks are filled in with what the fit expects of them, cell by cell."""
+    board = simulate.board(4, 60, 2, seed=1).drop_vars("outcome")
+    hard = (board.true_task_effect < 0).values
+    partial = board.copy(deep=True)
+    for name in ("successes", "trials"):
+        partial[name][1, hard] = 0
+    posterior = told(board, draws=100)
+    one, full = population(posterior, partial), population(posterior, board)
+    logit = (posterior.intercept + posterior.config_effect + posterior.task_effect).isel(config=1)
+    expected = (1 / (1 + np.exp(-logit))).mean(("chain", "draw")).values
+    rate = np.where(hard, expected, board.successes[1] / 2)
+    assert float(one.observed[1]) == pytest.approx(rate.mean(), abs=1e-12)
+    np.testing.assert_array_equal(one.observed[[0, 2, 3]], full.observed[[0, 2, 3]])
+    assert one.inside.all()
+    assert rate[~hard].mean() > float(one.predictive.sel(ci_bound="upper")[1])
 
 
 @pytest.mark.parametrize("passes", [0, 1])

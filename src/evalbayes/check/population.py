@@ -5,6 +5,9 @@ carries, for each config, its population score minus its observed mean of task m
 says such an observed mean may be (posterior predictive, on as many new tasks). Partial pooling moves the configs
 of a small board by design; what is refused is a mean gap beyond half a standard error or a config outside its own
 predictive range.
+
+A config run on some of the tasks alone, the easy ones perhaps, says nothing against the density: its other tasks are
+filled in with what the fit expects of them, in the observed mean as in its predictive range.
 """
 
 import numpy as np
@@ -25,7 +28,7 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
     Parameters
     ----------
     posterior
-        Draws over (chain, draw) with ``score, intercept, config_effect`` and the task-effect components.
+        Draws over (chain, draw) with ``score, intercept, config_effect, task_effect`` and the task-effect components.
     outcomes
         The board that was fitted.
     seed
@@ -34,7 +37,8 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
     Returns
     -------
     xarray.Dataset
-        Over config: ``gap`` (posterior mean of the score minus the observed mean), ``predictive`` (lower, upper: the
+        Over config: ``observed`` (mean over all tasks, those not run filled in), ``gap`` (posterior mean of the
+        score minus ``observed``; NaN for a config without a run), ``predictive`` (lower, upper: the
         99% posterior predictive range of the observed mean) and ``inside``; attrs ``mean_gap``, ``worst_gap``,
         ``mean_gap_se`` (in standard errors) and ``gate``, ``"passed"`` or ``"failed"``.
 
@@ -44,13 +48,18 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
     >>> population(fit(board := simulate.board())["posterior"].to_dataset(), board).attrs["gate"]  # doctest: +SKIP
     'passed'
     """
-    rate = (outcomes["successes"] / outcomes["trials"].where(outcomes["trials"] > 0)).transpose("config", "task")
+    cells = outcomes[["successes", "trials"]].reset_coords(drop=True).transpose("config", "task")
+    trials = cells["trials"].values
+    flat = _thinned(posterior, trials.size)
+    rate = cells["successes"] / cells["trials"].where(trials > 0)
+    if not trials.all():
+        rate = rate.where(trials > 0, _expected(flat))
+    rate = rate.where(cells["trials"].sum("task") > 0)
     observed = rate.mean("task")
     gap = posterior["score"].mean(("chain", "draw")) - observed
-    scored = rate.notnull().sum("task")
-    replicated = _replicates(posterior, outcomes, np.random.default_rng(seed))
+    replicated = _replicates(flat, trials, np.random.default_rng(seed))
     # On a handful of tasks the observed spread can be nil by chance; the model's own spread then measures the gap.
-    observed_se = (rate.std("task", ddof=1) / np.sqrt(scored.where(scored > 1))).mean()
+    observed_se = (rate.std("task", ddof=1) / np.sqrt(rate.sizes["task"])).mean()
     se = max(float(observed_se.fillna(0.0)), float(replicated.mean("config").std()))
     tail = (1 - PREDICTIVE_RANGE) / 2
     predictive = replicated.quantile([tail, 1 - tail], "replicate").rename(quantile="ci_bound")
@@ -70,25 +79,37 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
     return result
 
 
-def _replicates(posterior: xr.Dataset, outcomes: xr.Dataset, rng: np.random.Generator) -> xr.DataArray:
-    """Simulate observed means of task means on new tasks, one a replicate, with the board's own trials."""
-    trials = outcomes["trials"].transpose("config", "task").values
+def _thinned(posterior: xr.Dataset, cells: int) -> xr.Dataset:
+    """Return evenly spaced draws, laid end to end over ``sample``, few enough for `CELLS`."""
     flat = posterior.stack(sample=("chain", "draw"), create_index=False)
-    count = min(flat.sizes["sample"], REPLICATES, max(50, CELLS // trials.size))
+    count = min(flat.sizes["sample"], REPLICATES, max(50, CELLS // cells))
     chosen = np.linspace(0, flat.sizes["sample"] - 1, count).astype(int)
-    flat = flat.isel(sample=chosen).transpose("sample", ...)
-    eta = (flat["intercept"] + flat["config_effect"]).transpose("sample", "config").values
+    return flat.isel(sample=chosen).transpose("sample", ...)
+
+
+def _ability(flat: xr.Dataset) -> np.ndarray:
+    return np.asarray((flat["intercept"] + flat["config_effect"]).transpose("sample", "config").values)
+
+
+def _expected(flat: xr.Dataset) -> np.ndarray:
+    """Return the posterior mean of every cell's success probability, (config, task)."""
+    pairs = zip(_ability(flat), flat["task_effect"].values, strict=True)
+    return np.asarray(sum(special.expit(a[:, None] + t) for a, t in pairs) / flat.sizes["sample"])
+
+
+def _replicates(flat: xr.Dataset, trials: np.ndarray, rng: np.random.Generator) -> xr.DataArray:
+    """Simulate observed means of task means on new tasks, one a replicate, with the board's own trials."""
+    eta = _ability(flat)
     weight, mean, scale = (flat[name].values for name in ("task_weight", "task_mean", "task_scale"))
-    means = np.empty((count, len(trials)))
-    for i in range(count):
+    means = np.empty((len(eta), len(trials)))
+    for i in range(len(eta)):
         component = rng.choice(weight.shape[1], size=trials.shape[1], p=weight[i] / weight[i].sum())
         effect = mean[i, component] + scale[i, component] * rng.standard_normal(trials.shape[1])
         means[i] = _simulated_means(rng, special.expit(eta[i][:, None] + effect), trials)
-    return xr.DataArray(means, dims=("replicate", "config"), coords={"config": posterior["config"]})
+    return xr.DataArray(means, dims=("replicate", "config"), coords={"config": flat["config"]})
 
 
 def _simulated_means(rng: np.random.Generator, p: np.ndarray, trials: np.ndarray) -> np.ndarray:
+    """Return the mean over tasks of simulated rates, of p itself in cells without a run."""
     passes = rng.random(p.shape) < p if trials.max(initial=0) <= 1 else rng.binomial(trials, p)
-    scored = np.where(trials > 0, trials, 1)
-    rates = np.where(trials > 0, passes / scored, 0.0)
-    return np.asarray(rates.sum(axis=1) / np.maximum((trials > 0).sum(axis=1), 1))
+    return np.asarray(np.where(trials > 0, passes / np.maximum(trials, 1), p).mean(axis=1))
