@@ -85,9 +85,7 @@ def test_weighted_draws_of_a_hierarchy_match_the_closed_form(spread):
     data = data_of(density.model)
     start = np.concatenate([[0.0, 0.0], y])
     expansion = laplace.expand(density, data, start)
-    found = laplace.sample(
-        density, data, expansion, np.random.default_rng(0), target_ess=4000, progress=lambda _: None
-    )
+    found = laplace.sample(density, data, expansion, np.random.default_rng(0), target_ess=4000, progress=lambda _: None)
     centre, scale = found.x[:, density.slices["centre"]][:, 0], np.exp(found.x[:, density.slices["scale_log__"]][:, 0])
     means, sds = exact_scale_and_centre(y)
     print(f"spread {spread}: k-hat {found.k_hat:.2f}, {found.ess:.0f} effective of {len(found.x)}")
@@ -127,5 +125,5 @@ def test_a_flat_density_is_refused_in_words():
         pm.Flat("free")
         pm.Normal("effect", 0, 1, shape=3)
     density = compile_density(model)
-    with pytest.raises(SamplingError, match="laplace: .*method='latent'"):
+    with pytest.raises(SamplingError, match=r"laplace: .*method='latent'"):
         laplace.expand(density, data_of(model), np.zeros(4))

@@ -39,7 +39,7 @@ def test_grid_error_is_bounded_on_134_by_500_by_5(large):
     fine = np.linspace(z[0], z[-1], 4 * (z.size - 1) + 1)
     values = [float(density.logp(x, data_of(density.model, node_position=grid))) for grid in (z, fine)]
     error = abs(values[0] - values[1])
-    print(f"134 x 500 x 5: {z.size} nodes, bound {seen.error:.1e}, against {fine.size} nodes {error:.1e} in log density")
+    print(f"134 x 500 x 5: {z.size} nodes, bound {seen.error:.1e}, against {fine.size} nodes {error:.1e}")
     assert seen.passed()
     # Sums of 67,000 terms of size 1e5 round to about 1e-9, whatever the grid.
     assert error < nodes.TOLERANCE + 2e-9

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evalbayes import posterior as posterior
     from evalbayes import simulate as simulate
     from evalbayes.comparison import compare as compare
+    from evalbayes.errors import ArgumentError as ArgumentError
     from evalbayes.errors import NotIdentifiedError as NotIdentifiedError
     from evalbayes.errors import OutcomesError as OutcomesError
     from evalbayes.errors import SamplingError as SamplingError
@@ -46,6 +47,7 @@ _FUNCTIONS = {
     "read": "evalbayes.read",
     "report": "evalbayes.report",
     "save": "evalbayes.outcomes",
+    "ArgumentError": "evalbayes.errors",
     "NotIdentifiedError": "evalbayes.errors",
     "OutcomesError": "evalbayes.errors",
     "SamplingError": "evalbayes.errors",

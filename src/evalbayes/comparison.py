@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from evalbayes.answer import IDENTITY, SCHEMA, check
+from evalbayes.errors import ArgumentError
 
 AGREE_WITHIN = 0.05
 """Two simulated probabilities this close are called the same; their intervals only hold simulation error."""
@@ -61,12 +62,12 @@ def compare(
     --------
     >>> compare("charm", xr.DataTree(), xr.Dataset())  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: compare: no 'charm' on both sides; choose from ...
+    evalbayes.errors.ArgumentError: compare: no 'charm' on both sides; choose from ...
     """
     posterior, frequentist = (importlib.import_module(f"evalbayes.{side}") for side in ("posterior", "frequentist"))
     both = [name for name in frequentist.__all__ if hasattr(posterior, name)]
     if quantity not in both:
-        raise ValueError(f"compare: no {quantity!r} on both sides; choose from {', '.join(both)}")
+        raise ArgumentError(f"compare: no {quantity!r} on both sides; choose from {', '.join(both)}")
     of_fit = {name: keyword.pop(name) for name in FIT_ONLY if name in keyword}
     target: dict[str, Any] = {"tasks": tasks, "configs": configs, "prob": prob, **keyword}
     bayesian = getattr(posterior, quantity)(fit, **target, **of_fit)
@@ -123,9 +124,9 @@ def _same_question(bayesian: xr.Dataset, frequentist: xr.Dataset) -> list[str]:
     for name in common:
         mine, theirs = bayesian[name].item(), frequentist[name].item()
         if name not in ("method", "ci_kind") and mine != theirs:
-            raise ValueError(f"compare: {name} is {mine!r} on one side and {theirs!r} on the other; ask both the same")
+            raise ArgumentError(f"compare: {name} is {mine!r} here and {theirs!r} there; ask both the same")
     if bayesian.method.item() == frequentist.method.item():
-        raise ValueError(f"compare: both answers are by {bayesian.method.item()!r}; nothing to compare")
+        raise ArgumentError(f"compare: both answers are by {bayesian.method.item()!r}; nothing to compare")
     return common
 
 

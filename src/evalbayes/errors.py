@@ -10,6 +10,10 @@ class EvalbayesError(Exception):
     """Base of every error that evalbayes raises on purpose; its text is one readable line."""
 
 
+class ArgumentError(EvalbayesError, ValueError):
+    """An argument is not one of the words or numbers that a function takes: names those it does."""
+
+
 class OutcomesError(EvalbayesError):
     """The data are wrong: names the file, row, config, task, run or value, and the remedy."""
 

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from evalbayes import __version__, laplace, nodes
 from evalbayes.check.population import population
 from evalbayes.density import available_cores, compile_density, data_of, flatten
-from evalbayes.errors import NotIdentifiedError, SamplingError
+from evalbayes.errors import ArgumentError, NotIdentifiedError, SamplingError
 from evalbayes.storage import load_fit as load_fit
 from evalbayes.storage import save_fit as save_fit
 
@@ -34,7 +34,7 @@ LEAST_ESS = 400
 """Effective draws below which a fit is refused."""
 TARGET_ESS = 1000
 CHAINS = 4
-TUNE = 1000
+TUNE, LEAST_CHAIN_DRAWS = 1000, 1000
 R_HAT = 1.01
 NODE_QUANTITIES = ("task_loglik", "node_logweight", "node_effect")
 
@@ -65,7 +65,7 @@ def fit(
         ``"laplace"`` (importance-weighted Laplace approximation of the marginal model: seconds), ``"latent"``
         (NUTS on the model as written: the reference), or ``"auto"``: laplace if its weights pass, else latent.
     draws
-        Posterior draws returned.
+        Posterior draws returned; NUTS returns at least 1,000 a chain.
     seed
         Same seed, same numbers, whatever the number of cores.
     progress
@@ -87,6 +87,8 @@ def fit(
         If the board has one config or one task, or no scored run.
     SamplingError
         If the method asked for (or, with ``"auto"``, every method) fails its own check.
+    ArgumentError
+        If there is no such model or method.
 
     Examples
     --------
@@ -95,7 +97,7 @@ def fit(
     'laplace'
     """
     if method not in METHODS:
-        raise ValueError(f"method={method!r}: choose one of {', '.join(METHODS)}")
+        raise ArgumentError(f"method={method!r}: choose one of {', '.join(METHODS)}")
     say = progress or (lambda _: None)
     started = time.perf_counter()
     _identified(outcomes)
@@ -166,21 +168,21 @@ def _model_function(model: str | ModelFunction | None) -> tuple[str, ModelFuncti
     if ":" in name:
         return name, _from_file(name)
     if name not in MODELS:
-        raise ValueError(f"model={name!r}: choose one of {', '.join(MODELS)}, or give 'file.py:function'")
+        raise ArgumentError(f"model={name!r}: choose one of {', '.join(MODELS)}, or give 'file.py:function'")
     return name, getattr(importlib.import_module(f"evalbayes.models.{name}"), name)
 
 
 def _from_file(name: str) -> ModelFunction:
     path, _, function = name.rpartition(":")
     if not Path(path).is_file():
-        raise ValueError(f"model={name!r}: no file {path}")
+        raise ArgumentError(f"model={name!r}: no file {path}")
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     if spec is None or spec.loader is None:
-        raise ValueError(f"model={name!r}: {path} is not a Python file")
+        raise ArgumentError(f"model={name!r}: {path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if not callable(getattr(module, function, None)):
-        raise ValueError(f"model={name!r}: {path} has no function {function}")
+        raise ArgumentError(f"model={name!r}: {path} has no function {function}")
     return getattr(module, function)  # type: ignore[no-any-return]
 
 
@@ -217,7 +219,8 @@ def _laplace(
     values["task_effect"] = nodes.task_effects(density, points, data, rng)
     tree = xr.DataTree.from_dict({"posterior": _posterior(model, values), "importance": _importance(weighted)})
     tree.attrs = {"method": "laplace", "k_hat": weighted.k_hat, "weight_ess": weighted.ess}
-    tree.attrs |= {"proposals": len(weighted.x), "grid_error": seen.error, "grid_nodes": z.size}
+    tree.attrs |= {"proposals": len(weighted.x), "grid_nodes": z.size}
+    tree.attrs |= {"grid_error": seen.error, "grid_limit": nodes.SLACK * nodes.TOLERANCE}
     return tree
 
 
@@ -276,12 +279,14 @@ def _latent(
     say(f"sampling {CHAINS} chains")
     tree = nutpie.sample(
         compiled,
-        draws=-(-draws // CHAINS),
+        draws=max(-(-draws // CHAINS), LEAST_CHAIN_DRAWS),
         tune=TUNE,
         chains=CHAINS,
         cores=available_cores(),
         seed=seed,
         target_accept=0.95,
+        # The intercept and the mean of the task effects trade places: a ridge that a diagonal metric does not see.
+        adaptation="low_rank",
         save_warmup=False,
         progress_bar=False,
     )

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from evalbayes.answer import from_draws, from_shares
-from evalbayes.errors import NotIdentifiedError
+from evalbayes.errors import ArgumentError, NotIdentifiedError
 from evalbayes.frequentist import bootstrap
 from evalbayes.frequentist.bootstrap import Cells, Floats, Integers
 from evalbayes.frequentist.paired import labelled, pair_draws, pairs_of, shared_tasks, square, why_pair_unknown
@@ -127,7 +127,7 @@ def top_k(
     """
     method = _method("top_k", outcomes, method, tasks=tasks, configs=configs)
     if k < 1:
-        raise ValueError(f"top_k: k={k} is below 1")
+        raise ArgumentError(f"top_k: k={k} is below 1")
     board, reason, table = _boards("top_k", outcomes, method, draws=draws, seed=seed)
     if k > board.scored.any(axis=1).sum():
         raise NotIdentifiedError(f"top_k: k={k}, but {board.scored.any(axis=1).sum()} configs have a scored run")

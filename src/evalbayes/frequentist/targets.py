@@ -12,7 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from evalbayes.answer import TARGETS
-from evalbayes.errors import NotIdentifiedError, OutcomesError
+from evalbayes.errors import ArgumentError, NotIdentifiedError, OutcomesError
 from evalbayes.frequentist.bootstrap import Bools, Integers
 
 Texts = npt.NDArray[np.object_]
@@ -36,14 +36,14 @@ def choose(quantity: str, method: str | None, *, tasks: str, configs: str, offer
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If a target or a method is not one of the words that exist.
     NotIdentifiedError
         If the method covers another target, or the target is entries that are not on the board.
     """
     for name, target in (("tasks", tasks), ("configs", configs)):
         if target not in TARGETS:
-            raise ValueError(f"{name}={target!r} is not 'fixed' or 'sampled'")
+            raise ArgumentError(f"{name}={target!r} is not 'fixed' or 'sampled'")
     offered = list(offered)
     able = [name for name in offered if tasks in COVERS[name]]
     if configs == "sampled":
@@ -54,7 +54,7 @@ def choose(quantity: str, method: str | None, *, tasks: str, configs: str, offer
     if method is None:
         return able[0]
     if method not in offered:
-        raise ValueError(f"{quantity}: method={method!r} is not one of {', '.join(offered)}")
+        raise ArgumentError(f"{quantity}: method={method!r} is not one of {', '.join(offered)}")
     if method not in able:
         raise NotIdentifiedError(
             f"{quantity}: method={method!r} does not cover tasks={tasks!r}; use {' or '.join(able)}"

@@ -199,7 +199,13 @@ def checks(attrs: Mapping[Any, Any], score: xr.Dataset) -> list[Check]:
         _limit(attrs, "k_hat", "Pareto k-hat", ".2f", "below", 0.5, "how heavy the tail of the importance weights is"),
         _limit(attrs, "weight_ess", "Weight ESS", ",.0f", "at least", 400, "independent draws the weights are worth"),
         _limit(
-            attrs, "grid_error", "Grid error", ".1e", "at most", 1e-5, "error of the log density, worst of the draws"
+            attrs,
+            "grid_error",
+            "Grid error",
+            ".1e",
+            "at most",
+            float(attrs.get("grid_limit", 1e-5)),
+            "error of the log density, worst of the draws",
         ),
         _limit(attrs, "r_hat", "R-hat, worst", ".3f", "below", 1.01, "agreement of the chains"),
         _limit(attrs, "ess_bulk", "Bulk ESS, least", ",.0f", "at least", 400, "independent draws the chains are worth"),

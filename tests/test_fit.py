@@ -1,0 +1,143 @@
+"""Fits: two methods, one posterior; which is chosen and why; what is refused."""
+
+import shutil
+from pathlib import Path
+
+import arviz_stats as azs
+import numpy as np
+import pytest
+import xarray as xr
+
+from evalbayes import laplace, simulate
+from evalbayes.errors import NotIdentifiedError, SamplingError
+from evalbayes.fit import fit
+from evalbayes.models import crossed as crossed_module
+
+
+@pytest.fixture(scope="module")
+def board() -> xr.Dataset:
+    return simulate.board(6, 40, 3, seed=11)
+
+
+@pytest.fixture(scope="module")
+def fitted(board) -> xr.DataTree:
+    return fit(board, method="laplace", draws=4000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def reference(board) -> xr.DataTree:
+    return fit(board, method="latent", draws=5000, seed=1)
+
+
+def moments_and_mcse(fitted: xr.DataTree, name: str) -> dict[str, tuple[xr.DataArray, xr.DataArray]]:
+    """Mean and sd of a variable, each with its Monte Carlo standard error."""
+    x = fitted["posterior"][name]
+    mean, sd = x.mean(("chain", "draw")), x.std(("chain", "draw"))
+    if "ess_bulk" in fitted.attrs:
+        return {"mean": (mean, azs.mcse(x, method="mean")), "sd": (sd, azs.mcse(x, method="sd"))}
+    # Importance draws: fewer in effect by their weights, and by being resampled.
+    n = 1 / (1 / fitted.attrs["weight_ess"] + 1 / fitted.attrs["draws"])
+    kurtosis = ((x - mean) ** 4).mean(("chain", "draw")) / sd**4
+    return {"mean": (mean, sd / np.sqrt(n)), "sd": (sd, sd * np.sqrt((kurtosis - 1) / (4 * n)))}
+
+
+@pytest.mark.parametrize("name", ["task_effect", "config_effect", "score", "intercept", "config_sd", "task_sd"])
+def test_laplace_and_nuts_agree_within_four_mcse(fitted, reference, name):
+    mine, theirs = moments_and_mcse(fitted, name), moments_and_mcse(reference, name)
+    for moment, (value, mcse) in mine.items():
+        other, other_mcse = theirs[moment]
+        z = abs(value - other) / np.sqrt(mcse**2 + other_mcse**2)
+        print(f"{name}: {moment}s of {value.size} differ by at most {float(z.max()):.2f} MCSE")
+        # 110 comparisons at four MCSE: a false alarm in about 140 seeds.
+        assert float(z.max()) < 4
+
+
+def test_laplace_says_how_good_it_is(fitted):
+    assert fitted.attrs["k_hat"] < 0.5
+    assert fitted.attrs["weight_ess"] >= 1000
+    assert fitted.attrs["grid_error"] < 1e-5
+    assert fitted["importance"]["weight"].sum().item() == pytest.approx(1)
+    assert fitted["posterior"].sizes["draw"] == 4000
+
+
+def test_chains_say_how_good_they_are(reference):
+    assert reference.attrs["r_hat"] < 1.01
+    assert reference.attrs["ess_bulk"] >= 400
+    assert reference.attrs["divergences"] == 0
+    assert reference["posterior"].sizes["chain"] == 4
+    assert all(v.dtype != object for v in reference["sample_stats"].data_vars.values())
+
+
+def test_both_methods_return_the_same_variables(fitted, reference):
+    mine, theirs = fitted["posterior"].to_dataset(), reference["posterior"].to_dataset()
+    assert set(mine.data_vars) == set(theirs.data_vars)
+    assert {name: set(v.dims) for name, v in mine.items()} == {name: set(v.dims) for name, v in theirs.items()}
+    for dim in ("config", "task"):
+        assert mine[dim].values.tolist() == theirs[dim].values.tolist()
+
+
+def test_auto_takes_laplace_when_its_weights_pass_and_says_so(board):
+    chosen = fit(board, seed=1, draws=500)
+    assert chosen.attrs["method"] == "laplace"
+    assert "its weights pass" in chosen.attrs["why"]
+
+
+@pytest.fixture
+def poor_weights(monkeypatch):
+    """Importance weights that fail, as on a board whose posterior no proposal covers."""
+    sample = laplace.sample
+    monkeypatch.setattr(laplace, "sample", lambda *a, **k: sample(*a, **k)._replace(k_hat=0.93))
+
+
+def test_auto_falls_back_on_nuts_and_says_why(board, poor_weights):
+    said = []
+    chosen = fit(board, draws=2000, progress=said.append, task_density="normal")
+    assert chosen.attrs["method"] == "latent"
+    assert "laplace failed its check" in chosen.attrs["why"]
+    assert "k-hat 0.93" in chosen.attrs["why"]
+    assert any("sampling the latent model instead" in line for line in said)
+
+
+def test_laplace_asked_for_is_refused_with_the_check_the_figure_and_the_remedy(board, poor_weights):
+    with pytest.raises(SamplingError, match=r"k-hat 0\.93 \(below 0\.5 needed\).*method='latent'"):
+        fit(board, method="laplace")
+
+
+@pytest.mark.parametrize(("dim", "words"), [("config", "1 config"), ("task", "1 task")])
+def test_one_config_or_one_task_is_refused_in_one_line(board, dim, words):
+    with pytest.raises(NotIdentifiedError, match=words) as refused:
+        fit(board.isel({dim: [0]}))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_board_without_a_scored_run_is_refused(board):
+    with pytest.raises(NotIdentifiedError, match="no run was scored"):
+        fit(board.assign(successes=board["successes"] * 0, trials=board["trials"] * 0))
+
+
+def test_a_model_given_as_function_or_file_is_the_same_model(board, tmp_path):
+    copied = shutil.copy(Path(crossed_module.__file__), tmp_path / "mine.py")
+    Path(copied).write_text(Path(copied).read_text().replace("def crossed(", "def mine("))
+    by_name, by_file, by_function = (
+        fit(board, model, draws=300, seed=2, method="laplace")["posterior"]["score"]
+        for model in ("crossed", f"{copied}:mine", crossed_module.crossed)
+    )
+    assert by_name.equals(by_file)
+    assert by_name.equals(by_function)
+
+
+@pytest.mark.parametrize("model", ["quadratic", "absent.py:mine", "{here}:absent"])
+def test_a_model_that_is_not_there_is_named(board, model):
+    with pytest.raises(ValueError, match="model="):
+        fit(board, model.format(here=__file__))
+
+
+def test_an_unknown_method_is_refused_with_those_there_are(board):
+    with pytest.raises(ValueError, match="auto, laplace, latent"):
+        fit(board, method="advi")
+
+
+def test_task_density_is_an_option_and_is_recorded(board):
+    normal = fit(board, method="laplace", task_density="normal", draws=300)
+    assert normal["posterior"].sizes["component"] == 1
+    assert normal.attrs["prior_task_density"] == "normal"
