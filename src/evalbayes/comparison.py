@@ -124,7 +124,8 @@ def _same_question(bayesian: xr.Dataset, frequentist: xr.Dataset) -> list[str]:
     for name in common:
         mine, theirs = bayesian[name].item(), frequentist[name].item()
         if name not in ("method", "ci_kind") and mine != theirs:
-            raise ArgumentError(f"compare: {name} is {mine!r} here and {theirs!r} there; ask both the same")
+            differ = f"{name} is {mine!r} on one side and {theirs!r} on the other"
+            raise ArgumentError(f"compare: {differ}; ask both the same")
     if bayesian.method.item() == frequentist.method.item():
         raise ArgumentError(f"compare: both answers are by {bayesian.method.item()!r}; nothing to compare")
     return common

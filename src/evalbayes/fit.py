@@ -302,10 +302,12 @@ def _chain_checks(posterior: xr.Dataset, stats: xr.Dataset) -> dict[str, float]:
     """Return R-hat, bulk and tail ESS and divergences; raise SamplingError naming the one that fails."""
     import arviz_stats as azs
 
+    # What is constant by design (the one weight of a normal density) has no R-hat.
+    varying = posterior[[name for name, v in posterior.data_vars.items() if float(v.std(("chain", "draw")).min()) > 0]]
     seen = {
-        "r_hat": float(max(v.max() for v in azs.rhat(posterior).data_vars.values() if v.notnull().any())),
-        "ess_bulk": float(min(v.min() for v in azs.ess(posterior, method="bulk").data_vars.values())),
-        "ess_tail": float(min(v.min() for v in azs.ess(posterior, method="tail").data_vars.values())),
+        "r_hat": float(max(v.max() for v in azs.rhat(varying).data_vars.values())),
+        "ess_bulk": float(min(v.min() for v in azs.ess(varying, method="bulk").data_vars.values())),
+        "ess_tail": float(min(v.min() for v in azs.ess(varying, method="tail").data_vars.values())),
         "divergences": int(stats["diverging"].sum()),
     }
     wrong = []

@@ -97,6 +97,8 @@ def test_effects_match_the_conditional_modes_of_maximum_likelihood(normal, likel
         correlation = np.corrcoef(mean.values, mode)[0, 1]
         print(f"{dim} effects: correlation {correlation:.5f}, apart by at most {z.max():.2f} posterior sd")
         assert correlation > 0.998
-        # A mode and a mean of a skewed conditional (a task nobody solves) differ by up to half its sd.
-        assert np.median(z) < 0.1
-        assert z.max() < 0.6
+        # All effects scale with task_sd, whose posterior mean is half a percent above its mode: 0.02 at four logits, a
+        # sixth of a config's sd. And the mode and mean of a skewed conditional (a task nobody solves) differ by half
+        # its sd or a little more.
+        assert np.median(z) < 0.2
+        assert z.max() < 0.7
