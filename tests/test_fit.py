@@ -1,5 +1,6 @@
 """Fits: two methods, one posterior; which is chosen and why; what is refused."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pytest
 import xarray as xr
 
 from evalbayes import laplace, simulate
-from evalbayes.errors import NotIdentifiedError, SamplingError
+from evalbayes.errors import ArgumentError, NotIdentifiedError, OutcomesError, SamplingError
 from evalbayes.fit import fit
 from evalbayes.models import crossed as crossed_module
+from evalbayes.outcomes import from_counts
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +114,7 @@ def test_one_config_or_one_task_is_refused_in_one_line(board, dim, words):
 
 def test_a_board_without_a_scored_run_is_refused(board):
     with pytest.raises(NotIdentifiedError, match="no run was scored"):
-        fit(board.assign(successes=board["successes"] * 0, trials=board["trials"] * 0))
+        fit(from_counts(np.zeros((2, 3), int), np.zeros((2, 3), int), configs=list("ab"), tasks=list("xyz")))
 
 
 def test_a_model_given_as_function_or_file_is_the_same_model(board, tmp_path):
@@ -135,6 +137,44 @@ def test_a_model_that_is_not_there_is_named(board, model):
 def test_an_unknown_method_is_refused_with_those_there_are(board):
     with pytest.raises(ValueError, match="auto, laplace, latent"):
         fit(board, method="advi")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"draws": 0}, "draws=0: an interval needs 100 or more"),
+        ({"seed": -1}, "seed=-1"),
+        ({"seed": 2**63}, "seed="),
+        ({"kappa": 1.0}, "no prior or option 'kappa'; it has intercept, config_sd"),
+        ({"marginal": True}, "no prior or option 'marginal'"),
+    ],
+)
+def test_an_argument_out_of_range_is_refused_in_one_line(board, options, words):
+    with pytest.raises(ArgumentError, match=re.escape(words)) as refused:
+        fit(board, **options)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_board_with_broken_counts_is_refused_before_anything_is_built(board):
+    with pytest.raises(OutcomesError):
+        fit(board.assign(successes=board["successes"] * 0.5))
+    with pytest.raises(OutcomesError):
+        fit(board.assign(successes=board["trials"] + 1))
+
+
+def test_weights_without_a_k_hat_are_not_accepted(board, monkeypatch):
+    sample = laplace.sample
+    monkeypatch.setattr(laplace, "sample", lambda *a, **k: sample(*a, **k)._replace(k_hat=float("nan")))
+    with pytest.raises(SamplingError, match="k-hat nan"):
+        fit(board, method="laplace")
+
+
+def test_a_cell_with_a_million_runs_is_left_to_nuts_before_a_grid_is_made():
+    rng = np.random.default_rng(0)
+    trials = np.full((3, 6), 10**6)
+    huge = from_counts(rng.binomial(trials, 0.5), trials, configs=list("abc"), tasks=list("123456"))
+    with pytest.raises(SamplingError, match=r"a grid of \d+ nodes is needed, above \d+"):
+        fit(huge, method="laplace")
 
 
 def test_task_density_is_an_option_and_is_recorded(board):

@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from evalbayes.errors import ArgumentError
+
 SCHEMA = ("estimate", "se", "interval", "reason")
 IDENTITY = ("quantity", "tasks", "configs", "method", "ci_kind", "ci_prob")
 TARGETS = ("fixed", "sampled")
@@ -134,7 +136,7 @@ def check(result: xr.Dataset) -> xr.Dataset:
 def check_prob(prob: float) -> None:
     """Raise ValueError unless ``prob`` is a share between 0 and 1."""
     if not 0 < prob < 1:
-        raise ValueError(f"prob={prob}: give a share between 0 and 1, such as 0.95")
+        raise ArgumentError(f"prob={prob}: give a share between 0 and 1, such as 0.95")
 
 
 def from_draws(

@@ -6,6 +6,7 @@ task effects included. The density is always the model file's own.
 
 import importlib
 import importlib.util
+import inspect
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +22,9 @@ from threadpoolctl import threadpool_limits
 
 from evalbayes import __version__, laplace, nodes
 from evalbayes.check.population import population
-from evalbayes.density import available_cores, compile_density, data_of, flatten
+from evalbayes.density import Data, Density, available_cores, compile_density, data_of, flatten
 from evalbayes.errors import ArgumentError, NotIdentifiedError, SamplingError
+from evalbayes.schema import validate
 from evalbayes.storage import load_fit as load_fit
 from evalbayes.storage import save_fit as save_fit
 
@@ -33,9 +35,13 @@ K_HAT = 0.5
 LEAST_ESS = 400
 """Effective draws below which a fit is refused."""
 TARGET_ESS = 1000
+LEAST_DRAWS = 100
 CHAINS = 4
 TUNE, LEAST_CHAIN_DRAWS = 1000, 1000
 R_HAT = 1.01
+GRIDS = 4
+"""Grids tried before giving up."""
+CHECKED_DRAWS = 64
 NODE_QUANTITIES = ("task_loglik", "node_logweight", "node_effect")
 
 ModelFunction = Callable[..., pm.Model]
@@ -83,12 +89,14 @@ def fit(
 
     Raises
     ------
+    OutcomesError
+        If the board is not valid.
     NotIdentifiedError
         If the board has one config or one task, or no scored run.
     SamplingError
         If the method asked for (or, with ``"auto"``, every method) fails its own check.
     ArgumentError
-        If there is no such model or method.
+        If there is no such model, method or prior, or draws or seed are out of range.
 
     Examples
     --------
@@ -96,12 +104,13 @@ def fit(
     >>> eb.fit(eb.datasets.load("simulated")).attrs["method"]                        # doctest: +SKIP
     'laplace'
     """
-    if method not in METHODS:
-        raise ArgumentError(f"method={method!r}: choose one of {', '.join(METHODS)}")
+    _check_arguments(method, draws, seed)
+    validate(outcomes)
     say = progress or (lambda _: None)
     started = time.perf_counter()
     _identified(outcomes)
     name, function = _model_function(model)
+    _check_priors(name, function, priors)
     with threadpool_limits(1):
         # Parallel work is over draws and chains; BLAS threads beside it would only get in the way.
         tree, why = _choose(outcomes, function, method, draws=draws, seed=seed, say=say, priors=priors)
@@ -118,6 +127,25 @@ def fit(
         | {"seconds": round(time.perf_counter() - started, 2)}
     )
     return tree
+
+
+def _check_arguments(method: str, draws: int, seed: int) -> None:
+    if method not in METHODS:
+        raise ArgumentError(f"method={method!r}: choose one of {', '.join(METHODS)}")
+    if draws < LEAST_DRAWS:
+        raise ArgumentError(f"draws={draws}: an interval needs {LEAST_DRAWS} or more")
+    if not 0 <= seed < 2**63:
+        raise ArgumentError(f"seed={seed}: give a whole number from 0 to 2**63 - 1")
+
+
+def _check_priors(name: str, function: ModelFunction, priors: dict[str, Any]) -> None:
+    known = inspect.signature(function).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        return
+    for prior in priors:
+        if prior not in known or prior == "marginal":
+            options = ", ".join(option for option in list(known)[1:] if option != "marginal")
+            raise ArgumentError(f"{name} has no prior or option {prior!r}; it has {options}")
 
 
 def _choose(
@@ -194,34 +222,43 @@ def _laplace(
     model = function(outcomes, marginal=True, **priors)
     density = compile_density(model)
     rng = np.random.default_rng(seed)
-    z = nodes.first_nodes(outcomes)
-    x = flatten(density, _start(model, outcomes))
-    for _ in range(4):
-        data = data_of(model, node_position=z)
-        say(f"finding the mode: {density.size} parameters, {z.size} nodes (compiling first)")
-        mode = laplace.expand(density, data, x)
-        if not (seen := nodes.check_grid(density, mode.x, data)).passed():
-            x, z = mode.x, nodes.refined(z, seen, outcomes.sizes["task"])
-            continue
-        weighted = laplace.sample(density, data, mode, rng, target_ess=max(TARGET_ESS, draws / 2), progress=say)
-        _accept(weighted)
-        chosen = laplace.resample(weighted.weight, draws, rng)
-        seen = nodes.check_grid(density, weighted.x[chosen[:: max(1, draws // 64)]], data)
-        if seen.passed(nodes.SLACK):
-            break
-        x, z = mode.x, nodes.refined(z, seen, outcomes.sizes["task"])
-    else:
-        raise SamplingError(f"laplace: the grid errs by {seen.error:.1g} at {z.size} nodes; try method='latent'")
+    weighted, points, data, seen = _weighted_on_a_grid(density, outcomes, rng, draws=draws, say=say)
     say("drawing task effects")
-    points = weighted.x[chosen]
     names = [v.name for v in model.unobserved_RVs if v.name not in NODE_QUANTITIES]
     values = laplace.draws_of(density, names, points, data)
     values["task_effect"] = nodes.task_effects(density, points, data, rng)
-    tree = xr.DataTree.from_dict({"posterior": _posterior(model, values), "importance": _importance(weighted)})
+    importance = xr.Dataset({"weight": ("proposal", weighted.weight)})
+    tree = xr.DataTree.from_dict({"posterior": _posterior(model, values), "importance": importance})
     tree.attrs = {"method": "laplace", "k_hat": weighted.k_hat, "weight_ess": weighted.ess}
-    tree.attrs |= {"proposals": len(weighted.x), "grid_nodes": z.size}
+    tree.attrs |= {"proposals": len(weighted.x), "grid_nodes": data["node_position"].size}
     tree.attrs |= {"grid_error": seen.error, "grid_limit": nodes.SLACK * nodes.TOLERANCE}
     return tree
+
+
+def _weighted_on_a_grid(
+    density: Density, outcomes: xr.Dataset, rng: np.random.Generator, *, draws: int, say: Progress
+) -> tuple[laplace.Weighted, np.ndarray, Data, nodes.GridCheck]:
+    """Return importance draws, ``draws`` of them resampled, the data with the grid that served, and its check.
+
+    The grid is checked at the expansion point before anything is drawn, and at draws afterwards.
+    """
+    check, z = nodes.grid_check(density), nodes.first_nodes(outcomes)
+    x = flatten(density, _start(density.model, outcomes))
+    for _ in range(GRIDS):
+        data = data_of(density.model, node_position=z)
+        say(f"finding the mode: {density.size} parameters, {z.size} nodes (compiling first)")
+        expansion = laplace.expand(density, data, x)
+        seen = check(expansion.x, data)
+        if seen.passed():
+            target = max(TARGET_ESS, draws / 2)
+            weighted = laplace.sample(density, data, expansion, rng, target_ess=target, progress=say)
+            _accept(weighted)
+            points = weighted.x[laplace.resample(weighted.weight, draws, rng)]
+            seen = check(points[:CHECKED_DRAWS], data)
+            if seen.passed(nodes.SLACK):
+                return weighted, points, data, seen
+        x, z = expansion.x, nodes.refined(z, seen, outcomes.sizes["task"])
+    raise SamplingError(f"laplace: the grid errs by {seen.error:.1g} at {z.size} nodes; try method='latent'")
 
 
 def _start(model: pm.Model, outcomes: xr.Dataset) -> dict[str, np.ndarray]:
@@ -246,7 +283,7 @@ def _unconstrained(model: pm.Model, variable: Any, value: Any) -> np.ndarray:
 
 
 def _accept(weighted: laplace.Weighted) -> None:
-    if weighted.k_hat >= K_HAT or not weighted.ess >= LEAST_ESS:
+    if not (weighted.k_hat < K_HAT and weighted.ess >= LEAST_ESS):
         raise SamplingError(
             f"laplace: k-hat {weighted.k_hat:.2f} (below {K_HAT} needed) with {weighted.ess:.0f} effective draws "
             f"({LEAST_ESS} needed) after {len(weighted.x)} proposals; try method='latent'"
@@ -261,10 +298,6 @@ def _posterior(model: pm.Model, values: dict[str, Any]) -> xr.Dataset:
     variables = {name: (("chain", "draw", *dims[name]), value[None]) for name, value in values.items()}
     draws = len(next(iter(values.values())))
     return xr.Dataset(variables, coords | {"chain": [0], "draw": np.arange(draws)})
-
-
-def _importance(weighted: laplace.Weighted) -> xr.Dataset:
-    return xr.Dataset({"weight": ("proposal", weighted.weight)})
 
 
 def _latent(

@@ -34,7 +34,7 @@ from evalbayes.density import Data, Density, batched, hessian, over_draws
 from evalbayes.errors import SamplingError
 
 PASS_DRAWS = 1000
-MIN_PASSES, MAX_PASSES = 3, 12
+MIN_PASSES, MAX_PASSES = 3, 24
 DEGREES_OF_FREEDOM = 5.0
 """Of the t kernels: a log scale that the data leave open has an exponential tail towards zero."""
 WIDENING = 1.1

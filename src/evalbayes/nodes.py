@@ -4,6 +4,7 @@ Everything here uses `task_loglik`, `node_logweight`, `node_effect` and `node_po
 `evalbayes.models.effects`), so that a user's own marginal model is served too.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +14,7 @@ import xarray as xr
 from scipy import special
 
 from evalbayes.density import Data, Density, batched, over_draws
+from evalbayes.errors import SamplingError
 
 REACH = 8.0
 """Half-width of the first grid, in standard deviations of the task effects."""
@@ -22,8 +24,10 @@ END_MASS = 1e-11
 """Conditional probability allowed at an end node at the mode."""
 SLACK = 1e3
 """Factor on both at the worst of the draws, where an importance weight off by 1e-5 is harmless."""
-MARGIN = 1.1
-"""Spacing is finer than the tolerance asks by this factor, for points where conditionals are narrower."""
+SPREAD = 3.0
+"""Posterior standard deviations of log task_sd up to which the first grid serves; see `equally_spaced`."""
+MOST_NODES = 8192
+"""Above this a grid costs more than sampling the task effects does."""
 LEAST_INTERVALS = 128
 """A small board's conditionals are wide, but a component of the tasks' density may be narrow."""
 STRETCH = 32
@@ -68,29 +72,44 @@ def first_nodes(outcomes: xr.Dataset) -> np.ndarray:
 def equally_spaced(reach: float, smallest_sd: float, tasks: int) -> np.ndarray:
     """Return nodes on [-reach, reach] whose trapezoidal error is within `TOLERANCE` for ``tasks`` tasks.
 
-    The error of a task is about 2 exp(-2 pi^2 (sd / h)^2). The count is rounded up to a multiple of 32 plus one:
-    boards of one shape then share one compiled function.
+    The error of a task is about 2 exp(-2 pi^2 (sd / h)^2). A conditional's sd in units of task_sd is the smaller the
+    larger task_sd is, and log task_sd is known from that many tasks to about 1 / sqrt(2 tasks). The count is rounded
+    up to a multiple of 32 plus one: boards of one shape then share one compiled function.
+
+    Raises
+    ------
+    SamplingError
+        If it takes more than `MOST_NODES`: cells with very many runs.
     """
     ratio = np.sqrt(np.log(2 * tasks / TOLERANCE) / (2 * np.pi**2))
-    spacing = smallest_sd / (ratio * MARGIN)
+    spacing = smallest_sd / (ratio * np.exp(SPREAD / np.sqrt(2 * tasks)))
+    if 2 * reach / spacing > MOST_NODES:
+        raise SamplingError(
+            f"laplace: a grid of {2 * reach / spacing:.0f} nodes is needed, above {MOST_NODES} (cells with very many "
+            "runs); try method='latent'"
+        )
     count = max(32 * int(np.ceil(2 * reach / spacing / 32)), LEAST_INTERVALS) + 1
     return np.linspace(-reach, reach, count)
 
 
-def check_grid(density: Density, x: np.ndarray, data: Data) -> GridCheck:
-    """Return the worst `GridCheck` over points x (draw, size)."""
+def grid_check(density: Density) -> Callable[[np.ndarray, Data], GridCheck]:
+    """Compile a check of the grid in ``data`` at points x (size,) or (draw, size): the worst `GridCheck` over them."""
+    quantities = density.quantities(["task_loglik", "node_logweight"])
 
+    @batched
     def one(point: Any, data: Data) -> Any:
-        _, probability = _conditional(quantities(point, data))
+        probability = _conditional(quantities(point, data))
         z = data["node_position"]
         mean = probability @ z
         sd = jnp.sqrt(jnp.maximum(probability @ z**2 - mean**2, 0.0))
         error = (2 * jnp.exp(-2 * jnp.pi**2 * (sd / (z[1] - z[0])) ** 2)).sum()
         return error, probability[:, jnp.array([0, -1])].max(), sd.min()
 
-    quantities = density.quantities(["task_loglik", "node_logweight"])
-    error, end_mass, sd = over_draws(batched(one), (np.atleast_2d(x),), data)
-    return GridCheck(float(error.max()), float(end_mass.max()), float(sd.min()))
+    def check(x: np.ndarray, data: Data) -> GridCheck:
+        error, end_mass, sd = over_draws(one, (np.atleast_2d(x),), data)
+        return GridCheck(float(error.max()), float(end_mass.max()), float(sd.min()))
+
+    return check
 
 
 def refined(nodes: np.ndarray, seen: GridCheck, tasks: int) -> np.ndarray:
@@ -118,7 +137,7 @@ def task_effects(density: Density, x: np.ndarray, data: Data, rng: np.random.Gen
 
     def one(point: Any, uniform: Any, data: Data) -> Any:
         values = quantities(point, data)
-        _, probability = _conditional(values)
+        probability = _conditional(values)
         t = values["node_effect"]
         h = t[1] - t[0]
         mean = probability @ t
@@ -147,8 +166,6 @@ def _pick(probability: Any, uniform: Any) -> Any:
     return jnp.minimum(stretch * STRETCH + node, count - 1)
 
 
-def _conditional(values: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the marginal log-likelihood of each task and the conditional probability of each node."""
-    log_joint = values["task_loglik"] + values["node_logweight"]
-    marginal = jax.nn.logsumexp(log_joint, axis=1)
-    return marginal, jnp.exp(log_joint - marginal[:, None])
+def _conditional(values: dict[str, Any]) -> Any:
+    """Return the conditional probability of each node for each task, (task, node)."""
+    return jax.nn.softmax(values["task_loglik"] + values["node_logweight"], axis=1)

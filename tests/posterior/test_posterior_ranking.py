@@ -168,3 +168,21 @@ def test_one_unknown_config_leaves_every_rank_unknown(fabricate):
         taken = getattr(posterior, quantity)(made, tasks="fixed", assume="no_interaction")
         assert np.isfinite(taken.estimate).all()
         assert taken.coords["assume"].item() == "no_interaction"
+
+
+def test_a_config_without_a_run_takes_nobodys_place(fabricate):
+    """Its draws are the prior's: were they ranked, it would hold a share of first place and widen every interval."""
+    successes, trials = np.array([[5, 4, 3], [3, 2, 4], [0, 0, 0]]), np.array([[5, 5, 5], [5, 5, 5], [0, 0, 0]])
+    with_it = fabricate(successes, trials)
+    draws = with_it["posterior"]["score"]
+    draws.loc[{"config": "config-2"}] = 2.0
+    for k in (1, 2):
+        share = posterior.top_k(with_it, k=k)
+        assert np.isnan(share.estimate[2])
+        assert "no scored run" in share.reason[2].item()
+        assert float(share.estimate.sum()) == pytest.approx(k)
+    ranks = posterior.rank(with_it)
+    assert np.isnan(ranks.estimate[2])
+    assert ranks.interval[:2].max() <= 2
+    with pytest.raises(ValueError, match="k=3"):
+        posterior.top_k(with_it, k=3)

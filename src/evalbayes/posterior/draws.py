@@ -16,7 +16,7 @@ import xarray as xr
 from scipy import special
 
 from evalbayes.answer import TARGETS
-from evalbayes.errors import NotIdentifiedError, SamplingError
+from evalbayes.errors import ArgumentError, NotIdentifiedError, SamplingError
 
 POPULATIONS = ("model", "reweighted")
 NO_INTERACTION = "no_interaction"
@@ -168,4 +168,4 @@ def identity(
 
 def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
     if value not in known:
-        raise ValueError(f"{name}={value!r}: choose one of {', '.join(map(repr, known))}")
+        raise ArgumentError(f"{name}={value!r}: choose one of {', '.join(map(repr, known))}")

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from evalbayes.answer import from_draws, from_shares
-from evalbayes.errors import NotIdentifiedError
+from evalbayes.errors import ArgumentError, NotIdentifiedError
 from evalbayes.posterior.draws import effective, identity, score_draws
 from evalbayes.posterior.score import withhold
 from evalbayes.textbook import standing
@@ -101,8 +101,9 @@ def top_k(
     3.0
     """
     who, draws, reason = _asked("top_k", fit, tasks, configs, prob, population, assume)
-    if not 1 <= k <= draws.sizes["config"]:
-        raise ValueError(f"top_k: k={k}; the board has {draws.sizes['config']} configs, so give 1 to that many")
+    places = int(np.isfinite(draws.isel(draw=0)).sum())
+    if not 1 <= k <= places:
+        raise ArgumentError(f"top_k: k={k}; the board has {places} configs with a scored run, so give 1 to that many")
     first, tied = standing(draws.values)
     share = draws.copy(data=np.clip(k - first + 1, 0, tied) / tied)
     ess = effective(fit)
@@ -179,7 +180,12 @@ def _asked(
     needs_two_configs(quantity, fit, configs)
     who = identity(fit, quantity, tasks=tasks, configs=configs, population=population, assume=assume, prob=prob)
     draws, reason = score_draws(fit, tasks=tasks, population=population, assume=assume)
-    if tasks == "fixed" and quantity in ("rank", "top_k") and bool((reason != "").any()):
-        # One config whose new runs are unknown leaves every rank without its noise.
-        reason = xr.full_like(reason, next(text for text in reason.values if text))
+    unscored = (fit["constant_data"].to_dataset()["trials"].reset_coords(drop=True) == 0).all("task")
+    if quantity in ("rank", "top_k"):
+        # A config without a run is below all others and moves nobody's rank.
+        draws = draws.where(~unscored, -np.inf)
+        once = reason.where(~unscored, "")
+        if bool((once != "").any()):
+            # One config whose new runs are unknown leaves every rank without its noise.
+            reason = xr.full_like(reason, next(text for text in once.values if text))
     return who, draws, reason
