@@ -12,8 +12,9 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
 
@@ -30,14 +31,19 @@ from pytensor.link.jax.dispatch import jax_funcify
 
 Data = dict[str, Any]
 
+KEPT = 8
+"""Compiled densities, and functions of them, kept for the next board of their shape."""
 BLOCK = 64
 """Draws in one parallel block; fixed, so that the arithmetic does not depend on the number of cores."""
 BATCH = 8
 """Draws, or Hessian columns, evaluated together inside a block: bounds memory to BATCH x tasks x nodes."""
 
 
-class Density(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Density:
     """The log density of a model over its unconstrained vector x (size,), with what is computed from it.
+
+    Compared and hashed by identity, so that functions compiled for it can be kept with it.
 
     ``logp(x, data)`` is the sum of ``log_prior`` (with the transforms' Jacobians) and the log-likelihood; ``slices``
     says where each value variable lies in x, ``is_effect`` which entries belong to vectors (effects, not scalars).

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from evalbayes import __version__, laplace, nodes
 from evalbayes.check.population import population
-from evalbayes.density import Data, Density, available_cores, compile_density, data_of, flatten
+from evalbayes.density import KEPT, Data, Density, available_cores, compile_density, data_of, flatten
 from evalbayes.errors import ArgumentError, NotIdentifiedError, SamplingError
 from evalbayes.schema import validate
 from evalbayes.storage import load_fit as load_fit
@@ -43,6 +43,8 @@ GRIDS = 4
 """Grids tried before giving up."""
 CHECKED_DRAWS = 64
 NODE_QUANTITIES = ("task_loglik", "node_logweight", "node_effect")
+
+_COMPILED: dict[tuple[Any, ...], Density] = {}
 
 ModelFunction = Callable[..., pm.Model]
 Progress = Callable[[str], None]
@@ -220,9 +222,9 @@ def _laplace(
     """Fit by importance-weighted Laplace on the marginal model; raise SamplingError unless its weights pass."""
     say("building the marginal model")
     model = function(outcomes, marginal=True, **priors)
-    density = compile_density(model)
+    density = _density(function, model, priors)
     rng = np.random.default_rng(seed)
-    weighted, points, data, seen = _weighted_on_a_grid(density, outcomes, rng, draws=draws, say=say)
+    weighted, points, data, seen = _weighted_on_a_grid(density, model, outcomes, rng, draws=draws, say=say)
     say("drawing task effects")
     names = [v.name for v in model.unobserved_RVs if v.name not in NODE_QUANTITIES]
     values = laplace.draws_of(density, names, points, data)
@@ -235,17 +237,34 @@ def _laplace(
     return tree
 
 
+def _density(function: ModelFunction, model: pm.Model, priors: dict[str, Any]) -> Density:
+    """Compile a model's density, or return the one compiled for the last board of its shape.
+
+    Only for the package's own models, whose every datum is a data variable; what a user's model holds as a constant
+    cannot be seen.
+    """
+    if not function.__module__.startswith("evalbayes.models."):
+        return compile_density(model)
+    shape = (len(model.coords["config"]), len(model.coords["task"]))
+    key = (function, shape, repr(sorted(priors.items())))
+    if key not in _COMPILED:
+        while len(_COMPILED) >= KEPT:
+            _COMPILED.pop(next(iter(_COMPILED)))
+        _COMPILED[key] = compile_density(model)
+    return _COMPILED[key]
+
+
 def _weighted_on_a_grid(
-    density: Density, outcomes: xr.Dataset, rng: np.random.Generator, *, draws: int, say: Progress
+    density: Density, model: pm.Model, outcomes: xr.Dataset, rng: np.random.Generator, *, draws: int, say: Progress
 ) -> tuple[laplace.Weighted, np.ndarray, Data, nodes.GridCheck]:
     """Return importance draws, ``draws`` of them resampled, the data with the grid that served, and its check.
 
     The grid is checked at the expansion point before anything is drawn, and at draws afterwards.
     """
     check, z = nodes.grid_check(density), nodes.first_nodes(outcomes)
-    x = flatten(density, _start(density.model, outcomes))
+    x = flatten(density, _start(model, outcomes))
     for _ in range(GRIDS):
-        data = data_of(density.model, node_position=z)
+        data = data_of(model, node_position=z)
         say(f"finding the mode: {density.size} parameters, {z.size} nodes (compiling first)")
         expansion = laplace.expand(density, data, x)
         seen = check(expansion.x, data)

@@ -19,8 +19,8 @@ Statistics 39, 798-812), so no pass is lost and a poor early one does no harm. W
 effective number of draws say whether to believe them.
 """
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -30,7 +30,7 @@ from jax.scipy import linalg as jlinalg
 from scipy import linalg, special
 from scipy.optimize import minimize
 
-from evalbayes.density import Data, Density, batched, hessian, over_draws
+from evalbayes.density import KEPT, Data, Density, batched, hessian, over_draws
 from evalbayes.errors import SamplingError
 
 PASS_DRAWS = 1000
@@ -109,6 +109,29 @@ class Split:
         return self.prior_gradient(h, e, data), self.prior_precision(h, e, data), mixed
 
 
+class Compiled(NamedTuple):
+    """What is compiled once for a density and serves every board of its shape."""
+
+    split: Split
+    second_derivatives: Callable[[Any, Data], np.ndarray]
+    prior_derivatives: Callable[[Any, Data], Any]
+    climb: Callable[..., Any]
+    weighed_draw: Callable[..., Any]
+
+
+@lru_cache(maxsize=KEPT)
+def compiled(density: Density) -> Compiled:
+    """Compile, or return what was compiled before for this density."""
+    split = Split(density)
+    return Compiled(
+        split=split,
+        second_derivatives=hessian(density.logp),
+        prior_derivatives=jax.jit(split.prior_derivatives),
+        climb=jax.jit(jax.value_and_grad(split.log_marginal)),
+        weighed_draw=batched(_weighed_draw(split)),
+    )
+
+
 def expand(density: Density, data: Data, start: np.ndarray, *, rounds: int = 8) -> Expansion:
     """Find the expansion point from ``start``, by L-BFGS in coordinates scaled by the Hessian.
 
@@ -120,10 +143,7 @@ def expand(density: Density, data: Data, start: np.ndarray, *, rounds: int = 8) 
     SamplingError
         If the rounds do not settle or the curvature there is not that of a maximum.
     """
-    split = Split(density)
-    second_derivatives = hessian(density.logp)
-    prior_derivatives = jax.jit(split.prior_derivatives)
-    climb = jax.jit(jax.value_and_grad(split.log_marginal))
+    split, second_derivatives, prior_derivatives, climb, _ = compiled(density)
     x, step = np.asarray(start, float), np.array([np.inf])
     for _ in range(rounds):
         second = second_derivatives(x, data)
@@ -210,8 +230,7 @@ def sample(
         All draws of all passes, weighted against the mixture of all proposals. Whether k-hat is good enough is
         the caller's question.
     """
-    split = Split(density)
-    run = batched(_weighed_draw(split))
+    split, run = compiled(density).split, compiled(density).weighed_draw
     at = (jax.tree.map(jnp.asarray, expansion), data)
     proposals = [Kernels(expansion.x[None, split.hyper], _root(linalg.inv(expansion.precision)))]
     draws, log_ratio = np.empty((0, density.size)), np.empty(0)
@@ -320,6 +339,11 @@ def resample(weight: np.ndarray, count: int, rng: np.random.Generator) -> np.nda
     return rng.permutation(np.minimum(chosen, weight.size - 1))
 
 
-def draws_of(density: Density, names: list[str], x: np.ndarray, data: Data) -> dict[str, Any]:
+def draws_of(density: Density, names: Sequence[str], x: np.ndarray, data: Data) -> dict[str, Any]:
     """Return the named quantities of the model at draws x (draw, size), each with draws along the first axis."""
-    return dict(over_draws(batched(density.quantities(names)), (x,), data))
+    return dict(over_draws(_quantities(density, tuple(names)), (x,), data))
+
+
+@lru_cache(maxsize=KEPT)
+def _quantities(density: Density, names: tuple[str, ...]) -> Callable[..., Any]:
+    return batched(density.quantities(names))

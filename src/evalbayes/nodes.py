@@ -5,6 +5,7 @@ Everything here uses `task_loglik`, `node_logweight`, `node_effect` and `node_po
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +14,7 @@ import numpy as np
 import xarray as xr
 from scipy import special
 
-from evalbayes.density import Data, Density, batched, over_draws
+from evalbayes.density import KEPT, Data, Density, batched, over_draws
 from evalbayes.errors import SamplingError
 
 REACH = 8.0
@@ -92,6 +93,7 @@ def equally_spaced(reach: float, smallest_sd: float, tasks: int) -> np.ndarray:
     return np.linspace(-reach, reach, count)
 
 
+@lru_cache(maxsize=KEPT)
 def grid_check(density: Density) -> Callable[[np.ndarray, Data], GridCheck]:
     """Compile a check of the grid in ``data`` at points x (size,) or (draw, size): the worst `GridCheck` over them."""
     quantities = density.quantities(["task_loglik", "node_logweight"])
@@ -133,8 +135,16 @@ def task_effects(density: Density, x: np.ndarray, data: Data, rng: np.random.Gen
     numpy.ndarray
         (draw, task), on the logit scale.
     """
+    tasks = int(density.model.dim_lengths["task"].eval())
+    return np.asarray(over_draws(_effect_draw(density), (x, rng.random((len(x), 3, tasks))), data))
+
+
+@lru_cache(maxsize=KEPT)
+def _effect_draw(density: Density) -> Callable[..., Any]:
+    """Compile the draw of all tasks' effects at one point from three uniform numbers a task."""
     quantities = density.quantities(["task_loglik", "node_logweight", "node_effect"])
 
+    @batched
     def one(point: Any, uniform: Any, data: Data) -> Any:
         values = quantities(point, data)
         probability = _conditional(values)
@@ -145,9 +155,7 @@ def task_effects(density: Density, x: np.ndarray, data: Data, rng: np.random.Gen
         spread = t[_pick(probability, uniform[0])] + h * (uniform[1] + uniform[2] - 1.0)
         return mean + (spread - mean) * jnp.sqrt(variance / (variance + h**2 / 6))
 
-    tasks = density.model.dim_lengths["task"].eval()
-    uniform = rng.random((len(x), 3, int(tasks)))
-    return np.asarray(over_draws(batched(one), (x, uniform), data))
+    return one
 
 
 def _pick(probability: Any, uniform: Any) -> Any:

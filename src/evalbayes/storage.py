@@ -2,7 +2,8 @@
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -63,13 +64,8 @@ def load_fit(path: str | PathLike[str]) -> xr.DataTree:
         If there is no such file, or it is not a saved fit.
     """
     source = Path(fspath(path))
-    if not source.is_file():
-        raise OutcomesError(f"{source}: there is no such file; check the path")
-    try:
-        with xr.open_datatree(source, engine="h5netcdf") as opened:
-            fit = opened.load()
-    except (OSError, ValueError, KeyError) as error:
-        raise OutcomesError(f"{source}: not a readable netCDF file ({_line(error)}); fit again") from None
+    with _reading(source, "fit again"), xr.open_datatree(source, engine="h5netcdf") as opened:
+        fit = opened.load()
     if "posterior" not in fit.children:
         raise OutcomesError(f"{source}: no posterior in it; it is not a saved fit")
     return fit
@@ -112,18 +108,25 @@ def load(path: str | PathLike[str]) -> xr.Dataset:
         If there is no such file, or it is not a saved board.
     """
     source = Path(fspath(path))
-    if not source.is_file():
-        raise OutcomesError(f"{source}: there is no such file; check the path")
-    try:
+    with _reading(source, "save the board again"):
         ds = xr.load_dataset(source, engine="h5netcdf")
-    except (OSError, ValueError, KeyError) as error:
-        raise OutcomesError(f"{source}: not a readable netCDF file ({_line(error)}); save the board again") from None
     # netCDF cannot mark a coord whose name has a space, and gives it back as a variable.
     extra = [name for name in ds.data_vars if name not in (*COUNTS, "outcome", "published")]
     try:
         return validate(ds.set_coords(extra))
     except OutcomesError as error:
         raise OutcomesError(f"{source}: {error}") from None
+
+
+@contextmanager
+def _reading(source: Path, remedy: str) -> Iterator[None]:
+    """Turn what goes wrong in reading a netCDF file into one error that names it."""
+    if not source.is_file():
+        raise OutcomesError(f"{source}: there is no such file; check the path")
+    try:
+        yield
+    except (OSError, ValueError, KeyError) as error:
+        raise OutcomesError(f"{source}: not a readable netCDF file ({_line(error)}); {remedy}") from None
 
 
 def _line(error: Exception) -> str:
