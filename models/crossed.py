@@ -5,8 +5,9 @@ r"""Crossed configuration and task effects, binomial runs.
     t_t      = sigma_t z_t,  z_t ~ a standard normal mixture  tasks
     score_c  = E_z expit(b + a_c + sigma_t z)                success probability on a new task
 
-Runs of one cell are independent given its probability, and cells follow the additive logit exactly: the
-interaction of config and task is absent. Where cells have repeated runs, look at `crossed_beta_binomial`.
+Runs of one cell are independent given its probability, and cells follow the additive logit exactly: there is no
+interaction of config and task. Where cells with repeated runs show one, differences and ranks come out too narrow;
+`evalbayes.check.additivity` measures it.
 """
 
 import numpy as np

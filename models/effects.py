@@ -18,6 +18,7 @@ equally spaced grid the trapezoidal rule errs by about 2 exp(-2 pi^2 (sd / h)^2)
 standard deviation sd at spacing h (Trefethen and Weideman 2014, SIAM Review 56, 385-458).
 """
 
+from math import lgamma
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,8 +62,8 @@ def log_coefficient(outcomes: xr.Dataset) -> Any:
     """
     cells = outcomes[["successes", "trials"]].transpose("task", "config")
     k, n = cells["successes"].values, cells["trials"].values
-    log_factorial = np.append(0.0, np.cumsum(np.log(np.arange(1, n.max(initial=0) + 1))))
-    log_binomial = log_factorial[n] - log_factorial[k] - log_factorial[n - k]
+    log_gamma = np.vectorize(lgamma, otypes=[float])
+    log_binomial = log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1)
     return pmd.Data("log_coefficient", log_binomial.sum(axis=1), dims=("task",))
 
 

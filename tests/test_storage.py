@@ -1,5 +1,8 @@
 """Saving is exact and atomic."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -38,11 +41,12 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatc
     with pytest.raises(OutcomesError, match="errors missing"):
         outcomes.save(simulate.board(2, 3, seed=1).drop_vars("errors"), path)
 
-    def full(self, part, **_):
-        part.write_bytes(b"half")
+    def full(self, content):
+        with self.open("wb") as file:
+            file.write(content[:10])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OutcomesError, match="No space left"):
         outcomes.save(simulate.board(2, 3, seed=1), path)
     assert [p.name for p in tmp_path.iterdir()] == ["b.nc"]
@@ -67,3 +71,11 @@ def test_files_that_are_no_boards_are_refused(tmp_path):
     xr.Dataset({"x": ("y", [1.0])}).to_netcdf(path, engine="h5netcdf")
     with pytest.raises(OutcomesError, match=r"b\.nc: .*not a board"):
         outcomes.load(path)
+
+
+def test_a_device_or_a_pipe_is_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OutcomesError, match="a device"):
+        outcomes.save(simulate.board(2, 3), pipe)
+    assert pipe.is_fifo()

@@ -5,10 +5,12 @@ Nothing heavy is imported until a command runs, so that `evalbayes --help` is im
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -122,9 +124,7 @@ def answer(
     population: Annotated[Population | None, typer.Option(help="What new tasks are drawn from.")] = None,
     assume: Annotated[Assume | None, typer.Option(help="For cells run once and --tasks fixed.")] = None,
     reference: Annotated[str | None, typer.Option(help="Compare each config with this one only.")] = None,
-    k: Annotated[
-        int | None, typer.Option(help="How many places top_k has, or how many tries pass_at_k.", min=1)
-    ] = None,
+    k: Annotated[int | None, typer.Option(help="How many places top_k has.", min=1)] = None,
     prob: ProbOption = 0.95,
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
@@ -241,6 +241,10 @@ def main() -> None:
     # One BLAS thread: sums do not depend on the machine, and the cores are left to XLA and to the chains.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+    # Ended from outside, a write must still clear away its unfinished file.
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _end)
     try:
         app(prog_name="evalbayes")
     except EvalbayesError as error:
@@ -252,6 +256,10 @@ def main() -> None:
         _fail(f"{error.filename or 'input'}: {error.strerror or error}", 2)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)
 
 
 def _fail(text: str, code: int) -> None:

@@ -12,6 +12,9 @@ from evalbayes.errors import ArgumentError
 AGREE_WITHIN = 0.05
 """Two simulated probabilities this close are called the same; their intervals only hold simulation error."""
 
+NARROW = 2 / 3
+"""An interval less than this share as wide as the other does not agree with it, wherever its centre is."""
+
 PROBABILITIES = ("win_probability", "top_k")
 
 FIT_ONLY = ("population", "assume")
@@ -89,7 +92,8 @@ def side_by_side(bayesian: xr.Dataset, frequentist: xr.Dataset) -> xr.Dataset:
         Over ``method`` and the quantity's dims, with ``width_ratio`` (Bayesian / frequentist width; NaN where
         one is unknown or the frequentist one is 0, and for probabilities, whose intervals only hold simulation error),
         ``verdict``, a sentence for each entry, and attr ``summary``, one for all. Answers agree when each
-        interval holds the other's estimate; probabilities when they are within 0.05.
+        interval holds the other's estimate and neither is less than two thirds as wide as the other; probabilities
+        when they are within 0.05.
 
     Raises
     ------
@@ -170,12 +174,13 @@ def _words(values: Any, agree: bool, ratio: float, unknown: Any, reasons: Any) -
         side = "Bayesian" if unknown[0] else "frequentist"
         return f"no {side} interval: {reasons[0] if unknown[0] else reasons[1]}"
     wide = f", the Bayesian interval {ratio:.2f} times as wide" if np.isfinite(ratio) else ""
-    return f"{'agree' if agree else 'differ'}: {values[0]:.3f} and {values[1]:.3f}{wide}"
+    verdict = "differ" if not agree else "differ in width" if ratio < NARROW or ratio > 1 / NARROW else "agree"
+    return f"{verdict}: {values[0]:.3f} and {values[1]:.3f}{wide}"
 
 
 def _summary(joined: xr.Dataset) -> str:
     first = [str(text).split(":")[0] for text in joined.verdict.values.ravel()]
-    agree, compared = first.count("agree"), first.count("agree") + first.count("differ")
+    agree, compared = first.count("agree"), sum(word in ("agree", "differ", "differ in width") for word in first)
     ratios = joined.width_ratio.values[np.isfinite(joined.width_ratio.values)]
     wide = f"; the Bayesian intervals are {np.median(ratios):.2f} times as wide (median)" if ratios.size else ""
     missing = len(first) - compared

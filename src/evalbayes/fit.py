@@ -21,6 +21,7 @@ from scipy import special
 from threadpoolctl import threadpool_limits
 
 from evalbayes import __version__, laplace, nodes
+from evalbayes.check.additivity import additivity
 from evalbayes.check.population import population
 from evalbayes.density import KEPT, Data, Density, available_cores, compile_density, data_of, flatten
 from evalbayes.errors import ArgumentError, NotIdentifiedError, SamplingError
@@ -86,8 +87,8 @@ def fit(
     xarray.DataTree
         Groups ``posterior`` (chain, draw, ...), ``population`` (the gate, see `check.population`), ``observed_data``,
         ``constant_data``, and ``importance`` (weights of all proposals) or ``sample_stats``. Root attrs: ``model,
-        method, why, seed, draws, gate, mean_gap, worst_gap, seconds`` and ``k_hat, weight_ess, grid_error`` or
-        ``r_hat, ess_bulk, ess_tail, divergences``.
+        method, why, seed, draws, gate, mean_gap, worst_gap, seconds``, ``dispersion`` where cells were run again, and
+        ``k_hat, weight_ess, grid_error`` or ``r_hat, ess_bulk, ess_tail, divergences``.
 
     Raises
     ------
@@ -106,7 +107,7 @@ def fit(
     >>> eb.fit(eb.datasets.load("simulated")).attrs["method"]                        # doctest: +SKIP
     'laplace'
     """
-    _check_arguments(method, draws, seed)
+    _check_arguments(outcomes, method, draws, seed)
     validate(outcomes)
     say = progress or (lambda _: None)
     started = time.perf_counter()
@@ -126,12 +127,15 @@ def fit(
         | {f"prior_{key}": value for key, value in priors.items()}
         | {key: gate.attrs[key] for key in ("gate", "mean_gap", "worst_gap", "mean_gap_se")}
         | {key: value for key, value in outcomes.attrs.items() if key in ("source", "error_policy", "score_rule")}
+        | additivity(tree["posterior"].to_dataset(), outcomes)
         | {"seconds": round(time.perf_counter() - started, 2)}
     )
     return tree
 
 
-def _check_arguments(method: str, draws: int, seed: int) -> None:
+def _check_arguments(outcomes: Any, method: str, draws: int, seed: int) -> None:
+    if not isinstance(outcomes, xr.Dataset):
+        raise ArgumentError(f"outcomes is a {type(outcomes).__name__}: give a board, such as evalbayes.read(path)")
     if method not in METHODS:
         raise ArgumentError(f"method={method!r}: choose one of {', '.join(METHODS)}")
     if draws < LEAST_DRAWS:

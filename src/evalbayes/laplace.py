@@ -11,12 +11,12 @@ expansion point maximises Laplace's approximation of the marginal posterior of h
 the American Statistical Association 81, 82-86; Rue, Martino and Chopin 2009, Journal of the Royal Statistical Society B
 71, 319-392): the joint mode is no use, as it runs to a scale of zero wherever effects are small.
 
-q(h) is a mixture of multivariate t densities, one a pass: the first from the curvature at the expansion point, each
-later one from the weighted mean and covariance of all draws so far. Every draw of every pass is weighted against
-the whole mixture (adaptive multiple importance sampling: Cornuet, Marin, Mira and Robert 2012, Scandinavian Journal of
-Statistics 39, 798-812), so no pass is lost and a poor early one does no harm. Weights are Pareto-smoothed
-(Vehtari, Simpson, Gelman, Yao and Gabry 2024, Journal of Machine Learning Research 25, 1-58), and k-hat and the
-effective number of draws say whether to believe them.
+q(h) is adapted in a few pilot passes: the first draws from one t with the curvature at the expansion point, each later
+one from a mixture of t kernels at resampled earlier draws (West 1993, Journal of the Royal Statistical Society B 55,
+409-422), weighted against all passes together (adaptive multiple importance sampling: Cornuet, Marin, Mira and Robert
+2012, Scandinavian Journal of Statistics 39, 798-812). Then it is frozen, and only draws made after that are used: plain
+importance sampling, exact in the limit. Weights are Pareto-smoothed (Vehtari, Simpson, Gelman, Yao and Gabry 2024,
+Journal of Machine Learning Research 25, 1-58), and k-hat and the effective number of draws say whether to believe them.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,15 +34,18 @@ from evalbayes.density import KEPT, Data, Density, batched, hessian, over_draws
 from evalbayes.errors import SamplingError
 
 PASS_DRAWS = 1000
-MIN_PASSES, MAX_PASSES = 3, 24
+PILOT_PASSES, PASSES, ADAPTATIONS = 4, 8, 3
+"""Passes that adapt the proposal, passes drawn from it at most, and how often to adapt further before giving up."""
 DEGREES_OF_FREEDOM = 5.0
 """Of the t kernels: a log scale that the data leave open has an exponential tail towards zero."""
 WIDENING = 1.1
 """Factor on the adapted covariance: a proposal wider than its target costs little, a narrower one ruins weights."""
 DIFFERENCE = 1e-4
 """Step of central differences in hyperparameters (unconstrained, so of order one)."""
-KERNELS, BANDWIDTH = 400, 0.5
+KERNELS, BANDWIDTH = 1000, 0.7
 """Kernels of an adapted proposal, and their width in posterior standard deviations."""
+FEW_EFFECTIVE = 200
+"""Below this an adapted proposal is one kernel, with the mean and covariance of the draws."""
 WIDE, WIDE_SHARE = 3.0, 0.2
 """A fifth of every pass is drawn this many times wider, so that no weight in the tails can be large."""
 STEP_TOLERANCE = 0.05
@@ -222,30 +225,49 @@ def sample(
     target_ess: float,
     progress: Callable[[str], None],
 ) -> Weighted:
-    """Draw passes of importance draws until the weights' effective number reaches ``target_ess``.
+    """Adapt the proposal in a few passes, then draw from it until the weights' effective number is ``target_ess``.
+
+    The passes that shaped the proposal are left out of the result. Its kernels stand where weights were high, so those
+    very draws would be weighted against kernels of their own: less than they should be, and most so in the tails.
 
     Returns
     -------
     Weighted
-        All draws of all passes, weighted against the mixture of all proposals. Whether k-hat is good enough is
-        the caller's question.
+        The draws from the last proposal. Whether k-hat is good enough is the caller's question.
     """
     split, run = compiled(density).split, compiled(density).weighed_draw
     at = (jax.tree.map(jnp.asarray, expansion), data)
-    proposals = [Kernels(expansion.x[None, split.hyper], _root(linalg.inv(expansion.precision)))]
-    draws, log_ratio = np.empty((0, density.size)), np.empty(0)
-    for passes in range(1, MAX_PASSES + 1):
-        hyper = _propose(proposals[-1], rng)
+
+    def draw(proposal: Kernels) -> tuple[np.ndarray, np.ndarray]:
+        hyper = _propose(proposal, rng)
         x, ratio = over_draws(run, (hyper, *_standard_t(split.effect.size, rng)), at)
-        draws, log_ratio = np.vstack([draws, x]), np.append(log_ratio, ratio)
-        total = log_ratio - _log_mixture(draws[:, split.hyper], proposals)
-        weight, k_hat = smooth(np.where(np.isfinite(total), total, -np.inf))
-        ess = 1.0 / float(weight @ weight)
-        progress(f"weights: pass {passes}, k-hat {k_hat:.2f}, effective draws {ess:.0f}")
-        if passes >= MIN_PASSES and ess >= target_ess and k_hat < 0.5:
-            break
-        proposals.append(_adapted(draws[:, split.hyper], weight, ess, rng))
-    return Weighted(draws, weight, k_hat, ess)
+        return x, ratio
+
+    proposals = [Kernels(expansion.x[None, split.hyper], _root(linalg.inv(expansion.precision)))]
+    pilot, pilot_ratio = np.empty((0, density.size)), np.empty(0)
+    for _ in range(ADAPTATIONS):
+        for _ in range(PILOT_PASSES):
+            x, ratio = draw(proposals[-1])
+            pilot, pilot_ratio = np.vstack([pilot, x]), np.append(pilot_ratio, ratio)
+            weighted = _weigh(pilot, pilot_ratio, split, proposals)
+            progress(f"adapting the proposal: {len(pilot)} draws, {weighted.ess:.0f} effective")
+            proposals.append(_adapted(pilot[:, split.hyper], weighted.weight, weighted.ess, rng))
+        draws, log_ratio = np.empty((0, density.size)), np.empty(0)
+        for _ in range(PASSES):
+            x, ratio = draw(proposals[-1])
+            draws, log_ratio = np.vstack([draws, x]), np.append(log_ratio, ratio)
+            weighted = _weigh(draws, log_ratio, split, proposals[-1:])
+            progress(f"weights: {len(draws)} draws, k-hat {weighted.k_hat:.2f}, {weighted.ess:.0f} effective")
+            if len(draws) > PASS_DRAWS and weighted.ess >= target_ess and weighted.k_hat < 0.5:
+                return weighted
+    return weighted
+
+
+def _weigh(draws: np.ndarray, log_ratio: np.ndarray, split: Split, proposals: list[Kernels]) -> Weighted:
+    """Weight draws against the equal mixture of the proposals they came from."""
+    total = log_ratio - _log_mixture(draws[:, split.hyper], proposals)
+    weight, k_hat = smooth(np.where(np.isfinite(total), total, -np.inf))
+    return Weighted(draws, weight, k_hat, 1.0 / float(weight @ weight))
 
 
 def _effect_degrees_of_freedom(effects: int) -> float:
@@ -309,7 +331,7 @@ def _adapted(hyper: np.ndarray, weight: np.ndarray, ess: float, rng: np.random.G
     centre = weight @ hyper
     spread = hyper - centre
     root = _root(WIDENING * (spread * weight[:, None]).T @ spread)
-    if ess < KERNELS / 2:
+    if ess < FEW_EFFECTIVE:
         return Kernels(centre[None], root)
     at = spread[resample(weight, KERNELS, rng)]
     return Kernels(centre + np.sqrt(1 - BANDWIDTH**2) * at, BANDWIDTH * root)

@@ -32,7 +32,7 @@ def save(ds: xr.Dataset, path: str | PathLike[str]) -> Path:
     ...     load(save(board, folder + "/board.nc")).identical(board)
     True
     """
-    return _write(path, lambda part: validate(ds).to_netcdf(part, engine="h5netcdf", encoding=_packed(ds)))
+    return _write(path, lambda: validate(ds).to_netcdf(engine="h5netcdf", encoding=_packed(ds)))
 
 
 def save_fit(fit: xr.DataTree, path: str | PathLike[str]) -> Path:
@@ -47,12 +47,8 @@ def save_fit(fit: xr.DataTree, path: str | PathLike[str]) -> Path:
         for name, value in node.attrs.items():
             if isinstance(value, bool) or not isinstance(value, str | int | float | np.integer | np.floating):
                 raise OutcomesError(f"{path}: attribute {name!r} is {value!r}; only text and numbers are kept")
-
-    def write(part: Path) -> None:
-        groups = {node.path: _packed(node.to_dataset()) for node in fit.subtree}
-        fit.to_netcdf(part, engine="h5netcdf", encoding=groups)
-
-    return _write(path, write)
+    groups = {node.path: _packed(node.to_dataset()) for node in fit.subtree}
+    return _write(path, lambda: fit.to_netcdf(engine="h5netcdf", encoding=groups))
 
 
 def load_fit(path: str | PathLike[str]) -> xr.DataTree:
@@ -80,15 +76,18 @@ def _packed(ds: xr.Dataset) -> dict[Any, dict[str, Any]]:
     }
 
 
-def _write(path: str | PathLike[str], write: Callable[[Path], Any]) -> Path:
-    """Have ``write`` fill a file beside the target, then put it in the target's place."""
+def _write(path: str | PathLike[str], content: Callable[[], Any]) -> Path:
+    """Write bytes to a file beside the target, then put it in the target's place.
+
+    HDF5 itself cannot be trusted with a disk that fills up: it crashes on closing. So the file is made in memory.
+    """
     target = Path(fspath(path))
-    if target.is_dir() or not target.parent.is_dir():
-        raise OutcomesError(f"{target}: cannot write there (a folder, or in no folder); choose another path")
+    if not target.parent.is_dir() or (target.exists() and not target.is_file()):
+        raise OutcomesError(f"{target}: cannot write there (a folder, a device, or in no folder); choose another path")
     # The unfinished file is in the same folder, for a rename is atomic only within one file system.
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        write(part)
+        part.write_bytes(content())
         os.replace(part, target)
     except OSError as error:
         raise OutcomesError(f"{target}: cannot write there ({_line(error)}); choose another path") from None
@@ -110,6 +109,8 @@ def load(path: str | PathLike[str]) -> xr.Dataset:
     source = Path(fspath(path))
     with _reading(source, "save the board again"):
         ds = xr.load_dataset(source, engine="h5netcdf")
+    if "gate" in ds.attrs:
+        raise OutcomesError(f"{source}: a saved fit, not a board; ask it with `evalbayes answer`, or use load_fit")
     # netCDF cannot mark a coord whose name has a space, and gives it back as a variable.
     extra = [name for name in ds.data_vars if name not in (*COUNTS, "outcome", "published")]
     try:

@@ -1,5 +1,6 @@
 """Checks of fits: whether to believe one before anything is read off it."""
 
+from evalbayes.check.additivity import additivity as additivity
 from evalbayes.check.population import population as population
 
-__all__ = ["population"]
+__all__ = ["additivity", "population"]

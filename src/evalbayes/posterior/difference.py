@@ -47,8 +47,8 @@ def difference(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.difference(eb.fit(board), reference="baseline").interval        # doctest: +SKIP
     """
-    needs_two_configs("difference", fit, configs)
     who = identity(fit, "difference", tasks=tasks, configs=configs, population=population, assume=assume, prob=prob)
+    needs_two_configs("difference", fit, configs)
     draws, reason = score_draws(fit, tasks=tasks, population=population, assume=assume)
     labels = draws["config"].values.tolist()
     if reference is not None and reference not in labels:

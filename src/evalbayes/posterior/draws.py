@@ -158,6 +158,8 @@ def identity(
     fit: xr.DataTree, quantity: str, *, tasks: str, configs: str, population: str, assume: str | None, prob: float
 ) -> dict[str, Any]:
     """Return the identity coords of an answer from this fit, with what it assumes where that matters."""
+    if not isinstance(fit, xr.DataTree):
+        raise ArgumentError(f"{quantity}: fit is a {type(fit).__name__}; give what evalbayes.fit returned")
     _one_of("configs", configs, TARGETS)
     method = str(fit.attrs["method"])
     if tasks == "sampled" and population == "reweighted":

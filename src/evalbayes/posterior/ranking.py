@@ -177,8 +177,8 @@ def _asked(
     quantity: str, fit: xr.DataTree, tasks: str, configs: str, prob: float, population: str, assume: str | None
 ) -> tuple[dict[str, Any], xr.DataArray, xr.DataArray]:
     """Return the identity of a comparison of all configs, the draws behind it, and why a config is unknown."""
-    needs_two_configs(quantity, fit, configs)
     who = identity(fit, quantity, tasks=tasks, configs=configs, population=population, assume=assume, prob=prob)
+    needs_two_configs(quantity, fit, configs)
     draws, reason = score_draws(fit, tasks=tasks, population=population, assume=assume)
     unscored = (fit["constant_data"].to_dataset()["trials"].reset_coords(drop=True) == 0).all("task")
     if quantity in ("rank", "top_k"):

@@ -134,6 +134,7 @@ def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> An
     from evalbayes.outcomes import observed_score
 
     repeated = bool((board["trials"] > 1).any())
+    scored = int((board["trials"] > 0).any("task").sum())
     new: dict[str, Any] = {"tasks": "sampled", "population": population_of(fit), "prob": prob}
     return Answers(
         observed=observed_score(board),
@@ -141,7 +142,7 @@ def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> An
         bootstrap=frequentist.score(board, tasks="sampled", method="two_level_bootstrap", prob=prob, seed=seed),
         rank=posterior.rank(fit, **new),
         best=posterior.top_k(fit, k=1, **new),
-        top=posterior.top_k(fit, k=min(TOP, board.sizes["config"]), **new),
+        top=posterior.top_k(fit, k=min(TOP, scored), **new),
         fixed=posterior.score(fit, tasks="fixed", prob=prob) if repeated else None,
     )
 

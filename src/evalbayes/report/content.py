@@ -223,6 +223,9 @@ def checks(attrs: Mapping[Any, Any], score: xr.Dataset) -> list[Check]:
         limit = "mean within half a standard error, each inside its predictive range"
         meaning = "score for new tasks minus observed proportion: a wrong distribution of task effects shows here"
         lines.append(Check("Population gap", value, limit, str(attrs.get("gate", "reported")), meaning))
+    meaning = "runs of a cell about the additive fit, 1 expected; above the limit, differences and ranks are too narrow"
+    most = float(attrs.get("dispersion_limit", math.nan))
+    lines.append(_limit(attrs, "dispersion", "Dispersion of repeated cells", ".2f", "at most", most, meaning))
     return [line for line in lines if line is not None]
 
 
@@ -233,4 +236,4 @@ def _limit(
         return None
     value = float(attrs[key])
     passed = {"below": value < limit, "at most": value <= limit, "at least": value >= limit}[side]
-    return Check(name, format(value, form), f"{side} {limit:g}", _verdict(passed), meaning)
+    return Check(name, format(value, form), f"{side} {limit:.3g}", _verdict(passed), meaning)

@@ -90,6 +90,8 @@ def check_output(outputs: Iterable[Path], sources: Iterable[str] = ()) -> None:
             raise OutcomesError(f"{path}: writing it would replace what is read; name another output with -o")
         if path.is_dir():
             raise OutcomesError(f"{path}: is a folder; name a file with -o")
+        if path.exists() and not path.is_file():
+            raise OutcomesError(f"{path}: is a device or a pipe, which writing would replace; name a file with -o")
         if not folder.is_dir():
             raise OutcomesError(f"{path}: the folder {folder} does not exist; make it first")
         if not os.access(folder, os.W_OK):

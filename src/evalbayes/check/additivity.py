@@ -1,0 +1,60 @@
+"""Whether cells vary about the additive fit as their runs alone would make them.
+
+A crossed model has no interaction of config and task. Where there is one, repeated runs of a cell agree with each other
+more than with the fit, and intervals for differences and ranks come out too narrow. One run per cell cannot show it.
+"""
+
+import numpy as np
+import xarray as xr
+from scipy import special
+
+LEAST_VARIANCE = 0.1
+"""Cells whose count the fit expects to vary less than this say nothing, and their ratio is wild."""
+LIMIT, STANDARD_ERRORS = 1.2, 4.0
+"""A dispersion is condemned when it is above 1.2 and above 1 by four standard errors."""
+DRAWS = 100
+
+
+def additivity(posterior: xr.Dataset, outcomes: xr.Dataset) -> dict[str, float]:
+    """Return the Pearson dispersion of cells with repeated runs about their fitted probabilities.
+
+    The mean over cells with two or more runs of (k - n p)^2 / (n p (1 - p)), with p the posterior mean of the cell's
+    probability: about 1 if runs are binomial about the additive fit (McCullagh and Nelder 1989, Generalized Linear
+    Models, section 4.5).
+
+    Parameters
+    ----------
+    posterior
+        Draws over (chain, draw) with ``intercept, config_effect, task_effect``.
+    outcomes
+        The board that was fitted.
+
+    Returns
+    -------
+    dict
+        ``dispersion`` and ``dispersion_limit``, above which the model's differences and ranks are too narrow; empty
+        where no cell tells.
+
+    Examples
+    --------
+    >>> import evalbayes as eb                                                       # doctest: +SKIP
+    >>> additivity(eb.fit(board)["posterior"].to_dataset(), board)                   # doctest: +SKIP
+    {'dispersion': 0.97, 'dispersion_limit': 1.2}
+    """
+    cells = outcomes[["successes", "trials"]].transpose("config", "task")
+    k, n = cells["successes"].values, cells["trials"].values
+    flat = posterior.stack(sample=("chain", "draw"), create_index=False)
+    flat = flat.isel(sample=np.linspace(0, flat.sizes["sample"] - 1, min(DRAWS, flat.sizes["sample"])).astype(int))
+    ability = (flat["intercept"] + flat["config_effect"]).transpose("sample", "config").values
+    effect = flat["task_effect"].transpose("sample", "task").values
+    p = np.zeros(n.shape)
+    for a, t in zip(ability, effect, strict=True):
+        p += special.expit(a[:, None] + t) / len(ability)
+    variance = n * p * (1 - p)
+    tells = (n > 1) & (variance >= LEAST_VARIANCE)
+    if not tells.any():
+        return {}
+    squared = (k - n * p)[tells] ** 2 / variance[tells]
+    # The variance of a squared standardised binomial: 2 for a normal, more where the expected count is small.
+    se = float(np.sqrt(np.mean(2 + 1 / variance[tells]) / squared.size))
+    return {"dispersion": float(squared.mean()), "dispersion_limit": max(LIMIT, 1 + STANDARD_ERRORS * se)}
