@@ -35,8 +35,6 @@ KEPT = 8
 """Compiled densities, and functions of them, kept for the next board of their shape."""
 BLOCK = 64
 """Draws in one parallel block; fixed, so that the arithmetic does not depend on the number of cores."""
-BATCH = 8
-"""Draws, or Hessian columns, evaluated together inside a block: bounds memory to BATCH x tasks x nodes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +121,14 @@ def flatten(density: Density, point: Mapping[str, Any]) -> np.ndarray:
 
 
 def batched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function(x, *rest_per_draw, data)`` to run over the leading axis of its arguments but the last."""
+    """Compile ``function(x, *rest_per_draw, data)`` to run over the leading axis of its arguments but the last.
+
+    One draw after another: a few at once are no faster here and take as many times the memory.
+    """
 
     @jax.jit
     def run(per_draw: tuple[Any, ...], data: Any) -> Any:
-        return jax.lax.map(lambda one: function(*one, data), per_draw, batch_size=BATCH)
+        return jax.lax.map(lambda one: function(*one, data), per_draw)
 
     return run
 

@@ -34,8 +34,10 @@ from evalbayes.density import KEPT, Data, Density, batched, hessian, over_draws
 from evalbayes.errors import SamplingError
 
 PASS_DRAWS = 1000
-PILOT_PASSES, PASSES, ADAPTATIONS = 4, 8, 3
+PILOT_PASSES, PASSES, ADAPTATIONS = 3, 8, 3
 """Passes that adapt the proposal, passes drawn from it at most, and how often to adapt further before giving up."""
+GOOD_K_HAT = 0.45
+"""At which to stop drawing: k-hat is noisy, and one that has just dipped below its limit is no better than it."""
 DEGREES_OF_FREEDOM = 5.0
 """Of the t kernels: a log scale that the data leave open has an exponential tail towards zero."""
 WIDENING = 1.1
@@ -258,7 +260,7 @@ def sample(
             draws, log_ratio = np.vstack([draws, x]), np.append(log_ratio, ratio)
             weighted = _weigh(draws, log_ratio, split, proposals[-1:])
             progress(f"weights: {len(draws)} draws, k-hat {weighted.k_hat:.2f}, {weighted.ess:.0f} effective")
-            if len(draws) > PASS_DRAWS and weighted.ess >= target_ess and weighted.k_hat < 0.5:
+            if len(draws) > PASS_DRAWS and weighted.ess >= target_ess and weighted.k_hat < GOOD_K_HAT:
                 return weighted
     return weighted
 

@@ -25,7 +25,7 @@ END_MASS = 1e-11
 """Conditional probability allowed at an end node at the mode."""
 SLACK = 1e3
 """Factor on both at the worst of the draws, where an importance weight off by 1e-5 is harmless."""
-SPREAD = 6.0
+SPREAD = 5.0
 """Posterior standard deviations of log task_sd up to which the first grid serves; see `equally_spaced`."""
 MOST_NODES = 8192
 """Above this a grid costs more than sampling the task effects does."""
