@@ -275,6 +275,10 @@ def _weighted_on_a_grid(
         if seen.passed():
             target = max(TARGET_ESS, draws / 2)
             weighted = laplace.sample(density, data, expansion, rng, target_ess=target, progress=say)
+            if not _acceptable(weighted):
+                # A config that fails or passes everything has a long tail, which a flatter likelihood covers.
+                flatter = expansion._replace(curvature=expansion.curvature / 2)
+                weighted = laplace.sample(density, data, flatter, rng, target_ess=target, progress=say)
             _accept(weighted)
             points = weighted.x[laplace.resample(weighted.weight, draws, rng)]
             seen = check(points[:CHECKED_DRAWS], data)
@@ -305,8 +309,12 @@ def _unconstrained(model: pm.Model, variable: Any, value: Any) -> np.ndarray:
     return np.asarray(moved.eval(mode="FAST_COMPILE"))
 
 
+def _acceptable(weighted: laplace.Weighted) -> bool:
+    return weighted.k_hat < K_HAT and weighted.ess >= LEAST_ESS
+
+
 def _accept(weighted: laplace.Weighted) -> None:
-    if not (weighted.k_hat < K_HAT and weighted.ess >= LEAST_ESS):
+    if not _acceptable(weighted):
         raise SamplingError(
             f"laplace: k-hat {weighted.k_hat:.2f} (below {K_HAT} needed) with {weighted.ess:.0f} effective draws "
             f"({LEAST_ESS} needed) after {len(weighted.x)} proposals; try method='latent'"
