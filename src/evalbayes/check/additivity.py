@@ -6,7 +6,8 @@ more than with the fit, and intervals for differences and ranks come out too nar
 
 import numpy as np
 import xarray as xr
-from scipy import special
+
+from evalbayes.check.population import expected_rates, thinned
 
 LEAST_VARIANCE = 0.1
 """Cells whose count the fit expects to vary less than this say nothing, and their ratio is wild."""
@@ -43,13 +44,7 @@ def additivity(posterior: xr.Dataset, outcomes: xr.Dataset) -> dict[str, float]:
     """
     cells = outcomes[["successes", "trials"]].transpose("config", "task")
     k, n = cells["successes"].values, cells["trials"].values
-    flat = posterior.stack(sample=("chain", "draw"), create_index=False)
-    flat = flat.isel(sample=np.linspace(0, flat.sizes["sample"] - 1, min(DRAWS, flat.sizes["sample"])).astype(int))
-    ability = (flat["intercept"] + flat["config_effect"]).transpose("sample", "config").values
-    effect = flat["task_effect"].transpose("sample", "task").values
-    p = np.zeros(n.shape)
-    for a, t in zip(ability, effect, strict=True):
-        p += special.expit(a[:, None] + t) / len(ability)
+    p = expected_rates(thinned(posterior, DRAWS))
     variance = n * p * (1 - p)
     tells = (n > 1) & (variance >= LEAST_VARIANCE)
     if not tells.any():

@@ -52,10 +52,10 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
     """
     cells = outcomes[["successes", "trials"]].reset_coords(drop=True).transpose("config", "task")
     trials = cells["trials"].values
-    flat = _thinned(posterior, trials.size)
+    flat = thinned(posterior, min(REPLICATES, max(50, CELLS // trials.size)))
     rate = cells["successes"] / cells["trials"].where(trials > 0)
     if not trials.all():
-        rate = rate.where(trials > 0, _expected(flat))
+        rate = rate.where(trials > 0, expected_rates(flat))
     rate = rate.where(cells["trials"].sum("task") > 0)
     observed = rate.mean("task")
     gap = posterior["score"].mean(("chain", "draw")) - observed
@@ -82,11 +82,10 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
     return result
 
 
-def _thinned(posterior: xr.Dataset, cells: int) -> xr.Dataset:
-    """Return evenly spaced draws, laid end to end over ``sample``, few enough for `CELLS`."""
+def thinned(posterior: xr.Dataset, most: int) -> xr.Dataset:
+    """Return at most ``most`` evenly spaced draws, laid end to end over ``sample``."""
     flat = posterior.stack(sample=("chain", "draw"), create_index=False)
-    count = min(flat.sizes["sample"], REPLICATES, max(50, CELLS // cells))
-    chosen = np.linspace(0, flat.sizes["sample"] - 1, count).astype(int)
+    chosen = np.linspace(0, flat.sizes["sample"] - 1, min(flat.sizes["sample"], most)).astype(int)
     return flat.isel(sample=chosen).transpose("sample", ...)
 
 
@@ -94,7 +93,7 @@ def _ability(flat: xr.Dataset) -> np.ndarray:
     return np.asarray((flat["intercept"] + flat["config_effect"]).transpose("sample", "config").values)
 
 
-def _expected(flat: xr.Dataset) -> np.ndarray:
+def expected_rates(flat: xr.Dataset) -> np.ndarray:
     """Return the posterior mean of every cell's success probability, (config, task)."""
     pairs = zip(_ability(flat), flat["task_effect"].values, strict=True)
     return np.asarray(sum(special.expit(a[:, None] + t) for a, t in pairs) / flat.sizes["sample"])
