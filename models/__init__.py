@@ -3,3 +3,5 @@
 Each file holds one function ``name(outcomes, *, priors..., marginal=False) -> pymc.Model``. What such a
 function must return is written in `evalbayes.models.effects`.
 """
+
+NAMES = ("crossed", "crossed_beta_binomial", "beta_binomial")

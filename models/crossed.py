@@ -17,8 +17,6 @@ import xarray as xr
 
 from evalbayes.models import effects
 
-SHAPES = ("mixture", "normal")
-
 
 def crossed(
     outcomes: xr.Dataset,
@@ -72,21 +70,13 @@ def crossed(
     >>> crossed(simulate.board(configs=4, tasks=10), marginal=True)["score"].type.dims
     ('config',)
     """
-    if task_density not in SHAPES:
-        raise ValueError(f"task_density={task_density!r}: choose one of {', '.join(SHAPES)}")
-    flexible = task_density == "mixture"
-    with pm.Model(coords=effects.coords(outcomes, components=2 if flexible else 1)) as model:
+    with pm.Model(coords=effects.coords(outcomes, task_density)) as model:
         k, n, z = effects.data(outcomes)
         # float64 by name: PyTensor narrows a Python float, and a constant would be good to seven digits only.
         b = pmd.Normal("intercept", 0.0, np.float64(intercept))
-        sigma_a = pmd.HalfNormal("config_sd", np.float64(config_sd))
-        a = pmd.ZeroSumNormal("config_effect", sigma=sigma_a, core_dims="config")
+        a = effects.config_effect(outcomes, config_sd)
         sigma_t = pmd.HalfNormal("task_sd", np.float64(task_sd))
-        shape = (
-            effects.mixture_shape(task_weight, task_separation, task_scale_ratio)
-            if flexible
-            else effects.normal_shape()
-        )
+        shape = effects.task_shape(task_density, task_weight, task_separation, task_scale_ratio)
         effects.register_shape(sigma_t, shape)
 
         t = sigma_t * z

@@ -26,6 +26,7 @@ import pymc as pm
 import pymc.dims as pmd
 import xarray as xr
 
+SHAPES = ("mixture", "normal")
 NODES = np.linspace(-8.0, 8.0, 257)
 
 
@@ -37,22 +38,47 @@ class Shape(NamedTuple):
     scale: Any
 
 
-def coords(outcomes: xr.Dataset, components: int) -> dict[str, Any]:
-    """Return model coords: configs and tasks by name, nodes and mixture components by number."""
-    return {
-        "config": outcomes["config"].values,
-        "task": outcomes["task"].values,
-        "node": np.arange(NODES.size),
-        "component": np.arange(components),
-    }
+def coords(outcomes: xr.Dataset, task_density: str) -> dict[str, Any]:
+    """Return the coords of a model with task effects: configs and tasks by name, nodes and components by number.
+
+    Raises
+    ------
+    ValueError
+        If ``task_density`` is not one of `SHAPES`.
+    """
+    if task_density not in SHAPES:
+        raise ValueError(f"task_density={task_density!r}: choose one of {', '.join(SHAPES)}")
+    components = 2 if task_density == "mixture" else 1
+    return board_coords(outcomes) | {"node": np.arange(NODES.size), "component": np.arange(components)}
+
+
+def board_coords(outcomes: xr.Dataset) -> dict[str, Any]:
+    """Return the coords of a board: configs and tasks by name."""
+    return {"config": outcomes["config"].values, "task": outcomes["task"].values}
 
 
 def data(outcomes: xr.Dataset) -> tuple[Any, Any, Any]:
     """Register ``successes``, ``trials`` (task, config) and ``node_position`` (node) in the open model."""
+    return *counts(outcomes), pmd.Data("node_position", NODES, dims=("node",))
+
+
+def counts(outcomes: xr.Dataset) -> tuple[Any, Any]:
+    """Register ``successes`` and ``trials`` (task, config) in the open model."""
     cells = outcomes[["successes", "trials"]].transpose("task", "config")
     k = pmd.Data("successes", cells["successes"].values, dims=("task", "config"))
-    n = pmd.Data("trials", cells["trials"].values, dims=("task", "config"))
-    return k, n, pmd.Data("node_position", NODES, dims=("node",))
+    return k, pmd.Data("trials", cells["trials"].values, dims=("task", "config"))
+
+
+def config_effect(outcomes: xr.Dataset, config_sd: float) -> Any:
+    """Register ``config_sd`` and ``config_effect`` (config), which sums to zero.
+
+    The scale is that of the normals before their mean is taken off: M of them have standard deviation
+    config_sd sqrt(1 - 1/M). One config has nothing to differ from: its effect is the constant 0, and neither is there.
+    """
+    if outcomes.sizes["config"] == 1:
+        return pmd.as_xtensor(np.zeros(1), dims=("config",))
+    sigma = pmd.HalfNormal("config_sd", np.float64(config_sd))
+    return pmd.ZeroSumNormal("config_effect", sigma=sigma, core_dims="config")
 
 
 def log_coefficient(outcomes: xr.Dataset) -> Any:
@@ -65,6 +91,13 @@ def log_coefficient(outcomes: xr.Dataset) -> Any:
     log_gamma = np.vectorize(lgamma, otypes=[float])
     log_binomial = log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1)
     return pmd.Data("log_coefficient", log_binomial.sum(axis=1), dims=("task",))
+
+
+def task_shape(task_density: str, task_weight: float, task_separation: float, task_scale_ratio: float) -> Shape:
+    """Return the standard shape that ``task_density`` names, with the priors of its parameters."""
+    if task_density == "normal":
+        return normal_shape()
+    return mixture_shape(task_weight, task_separation, task_scale_ratio)
 
 
 def normal_shape() -> Shape:

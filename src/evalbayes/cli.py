@@ -118,7 +118,8 @@ def answer(
     tasks: Annotated[Target | None, typer.Option(help="These tasks, or new tasks like them.")] = None,
     configs: Annotated[Target | None, typer.Option(help="These entries, or future entries like them.")] = None,
     method: Annotated[
-        str, typer.Option(help="auto, laplace or latent fit a board first; two_level_bootstrap and such need no fit.")
+        str,
+        typer.Option(help="auto, laplace, nuts or latent fit a board first; two_level_bootstrap and such need no fit."),
     ] = "auto",
     only: Annotated[list[str] | None, typer.Option("--config", help="Print these configs only; repeatable.")] = None,
     population: Annotated[Population | None, typer.Option(help="What new tasks are drawn from.")] = None,

@@ -188,8 +188,8 @@ def _to_jax(model: pm.Model, graph: list[Any]) -> Callable[[list[Any], Data], li
     fgraph = FunctionGraph(inputs, clone_replace(graph, replacements), clone=True)
     mode.JAX.optimizer.rewrite(fgraph)
     with warnings.catch_warnings():
-        # JAX cannot raise inside compiled code, and PyTensor says so for every parameter check it drops.
-        warnings.filterwarnings("ignore", "Skipping Check", UserWarning)
+        # JAX cannot raise inside compiled code, and PyTensor says so for every check it drops.
+        warnings.filterwarnings("ignore", "Skipping (Check|Assert)", UserWarning)
         function = jax_funcify(fgraph)
     names = [variable.name for variable in shared]
     return lambda values, data: function(*values, *(data[name] for name in names))

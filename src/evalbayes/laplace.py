@@ -30,11 +30,11 @@ from jax.scipy import linalg as jlinalg
 from scipy import linalg, special
 from scipy.optimize import minimize
 
-from evalbayes.density import KEPT, Data, Density, batched, hessian, over_draws
+from evalbayes.density import KEPT, Data, Density, batched, data_of, hessian, over_draws
 from evalbayes.errors import SamplingError
 
 PASS_DRAWS = 1000
-PILOT_PASSES, PASSES, ADAPTATIONS = 3, 8, 3
+PILOT_PASSES, PASSES, ADAPTATIONS = 3, 8, 2
 """Passes that adapt the proposal, passes drawn from it at most, and how often to adapt further before giving up."""
 GOOD_K_HAT = 0.45
 """At which to stop drawing: k-hat is noisy, and one that has just dipped below its limit is no better than it."""
@@ -57,7 +57,8 @@ STEP_TOLERANCE = 0.05
 class Expansion(NamedTuple):
     """A point x = (h0, e0) and the log-likelihood's derivatives there.
 
-    ``gradient`` is g, ``slope`` G and ``curvature`` L; ``precision`` is that of h with the effects integrated out.
+    ``gradient`` is g, ``slope`` G and ``curvature`` L; ``precision`` is that of h with the effects integrated out, and
+    ``joint_precision`` that of the whole vector.
     """
 
     x: np.ndarray
@@ -65,6 +66,7 @@ class Expansion(NamedTuple):
     slope: np.ndarray
     curvature: np.ndarray
     precision: np.ndarray
+    joint_precision: np.ndarray
 
 
 class Weighted(NamedTuple):
@@ -84,11 +86,22 @@ class Kernels(NamedTuple):
 
 
 class Split:
-    """A density seen as a function of hyperparameters and effects."""
+    """A density seen as a function of hyperparameters and effects.
+
+    ``independent``: effects are so given h in the prior, and its precision is its product with a vector of ones.
+    """
 
     def __init__(self, density: Density) -> None:
         self.density = density
         self.hyper, self.effect = np.flatnonzero(~density.is_effect), np.flatnonzero(density.is_effect)
+        self.independent = False
+        self.independent = self._is_independent()
+
+    def _is_independent(self) -> bool:
+        """Look at the prior precision at one point; were it misjudged, the weights would still be right."""
+        h, e = 0.1 * np.arange(1.0, self.hyper.size + 1), np.linspace(-1.0, 1.0, self.effect.size)
+        precision = np.asarray(jax.jit(self.prior_precision)(h, e, data_of(self.density.model)))
+        return bool(np.allclose(precision, np.diag(np.diag(precision)), atol=1e-9 * np.abs(precision).max(initial=0)))
 
     def join(self, h: Any, e: Any) -> Any:
         """Lay h and e back into one vector."""
@@ -100,6 +113,8 @@ class Split:
 
     def prior_precision(self, h: Any, e: Any, data: Data) -> Any:
         """Return minus the Hessian of the log prior in e."""
+        if self.independent:
+            return jnp.diag(-jax.jvp(lambda e: self.prior_gradient(h, e, data), (e,), (jnp.ones_like(e),))[1])
         return -jax.jacfwd(lambda e: self.prior_gradient(h, e, data))(e)
 
     def log_marginal(self, x: Any, curvature: Any, data: Data) -> Any:
@@ -159,7 +174,7 @@ def expand(density: Density, data: Data, start: np.ndarray, *, rounds: int = 8) 
         if np.abs(step).max() < STEP_TOLERANCE:
             slope = second[np.ix_(split.effect, split.hyper)] - mixed
             at_mode = np.asarray(climb_here(x)[1])[split.effect] - gradient
-            return Expansion(x, at_mode, slope, curvature, _schur(marginal, split))
+            return Expansion(x, at_mode, slope, curvature, _schur(marginal, split), -marginal)
         unit = _unit_of_length(marginal)
         step = _climb(climb_here, x, unit)
         x = x + unit @ step
@@ -251,24 +266,26 @@ def sample(
         for _ in range(PILOT_PASSES):
             x, ratio = draw(proposals[-1])
             pilot, pilot_ratio = np.vstack([pilot, x]), np.append(pilot_ratio, ratio)
-            weighted = _weigh(pilot, pilot_ratio, split, proposals)
+            # Against the equal mixture of all proposals so far.
+            weighted = _weighted(pilot, pilot_ratio - _log_mixture(pilot[:, split.hyper], proposals))
             progress(f"adapting the proposal: {len(pilot)} draws, {weighted.ess:.0f} effective")
             proposals.append(_adapted(pilot[:, split.hyper], weighted.weight, weighted.ess, rng))
-        draws, log_ratio = np.empty((0, density.size)), np.empty(0)
+        draws, total = np.empty((0, density.size)), np.empty(0)
         for _ in range(PASSES):
             x, ratio = draw(proposals[-1])
-            draws, log_ratio = np.vstack([draws, x]), np.append(log_ratio, ratio)
-            weighted = _weigh(draws, log_ratio, split, proposals[-1:])
+            draws, total = (
+                np.vstack([draws, x]),
+                np.append(total, ratio - _log_mixture(x[:, split.hyper], proposals[-1:])),
+            )
+            weighted = _weighted(draws, total)
             progress(f"weights: {len(draws)} draws, k-hat {weighted.k_hat:.2f}, {weighted.ess:.0f} effective")
             if len(draws) > PASS_DRAWS and weighted.ess >= target_ess and weighted.k_hat < GOOD_K_HAT:
                 return weighted
     return weighted
 
 
-def _weigh(draws: np.ndarray, log_ratio: np.ndarray, split: Split, proposals: list[Kernels]) -> Weighted:
-    """Weight draws against the equal mixture of the proposals they came from."""
-    total = log_ratio - _log_mixture(draws[:, split.hyper], proposals)
-    weight, k_hat = smooth(np.where(np.isfinite(total), total, -np.inf))
+def _weighted(draws: np.ndarray, log_ratio: np.ndarray) -> Weighted:
+    weight, k_hat = smooth(np.where(np.isfinite(log_ratio), log_ratio, -np.inf))
     return Weighted(draws, weight, k_hat, 1.0 / float(weight @ weight))
 
 

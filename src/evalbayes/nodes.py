@@ -25,7 +25,7 @@ END_MASS = 1e-11
 """Conditional probability allowed at an end node at the mode."""
 SLACK = 1e3
 """Factor on both at the worst of the draws, where an importance weight off by 1e-5 is harmless."""
-SPREAD = 5.0
+SPREAD = 3.0
 """Posterior standard deviations of log task_sd up to which the first grid serves; see `equally_spaced`."""
 MOST_NODES = 8192
 """Above this a grid costs more than sampling the task effects does."""
@@ -49,12 +49,12 @@ class GridCheck(NamedTuple):
         return self.error <= slack * TOLERANCE and self.end_mass <= slack * END_MASS
 
 
-def first_nodes(outcomes: xr.Dataset) -> np.ndarray:
+def first_nodes(outcomes: xr.Dataset, *, overdispersed: bool = False) -> np.ndarray:
     """Return nodes for a board not yet fitted, from the information its configs carry at any effect.
 
     The conditional precision of a task's effect is at most sum_c n_c p_c (1 - p_c) plus the prior's. Smoothed
     logits of configs and of tasks are near enough, the latter's spread stretched by what averaging over configs
-    has shrunk.
+    has shrunk. Where runs of a cell are correlated by rho, n of them tell as much as n / (1 + (n - 1) rho).
     """
     k, n = (
         outcomes["successes"].transpose("config", "task").values,
@@ -65,9 +65,20 @@ def first_nodes(outcomes: xr.Dataset) -> np.ndarray:
     spread = max(float(easiness.std()) * np.sqrt(1 + SHRINKAGE**2 * ability.var()), 1.0)
     at = np.linspace(-6.0, 6.0, 121)[:, None] - ability.mean()
     p = special.expit(at + ability)
-    information = float((p * (1 - p) @ n.max(axis=1)).max())
+    runs = n.max(axis=1)
+    if overdispersed:
+        runs = runs / (1 + (runs - 1) * _correlation(k, n, ability[:, None] + easiness - ability.mean()))
+    information = float((p * (1 - p) @ runs).max())
     smallest_sd = 1 / np.sqrt(1 + spread**2 * information)
     return equally_spaced(REACH, smallest_sd, outcomes.sizes["task"])
+
+
+def _correlation(k: np.ndarray, n: np.ndarray, logit: np.ndarray) -> float:
+    """Return a moment estimate of the correlation of two runs of a cell, about rough fitted logits."""
+    p = special.expit(logit)
+    variance = p * (1 - p)
+    excess = ((k - n * p) ** 2 - n * variance).sum()
+    return float(np.clip(excess / max((n * (n - 1) * variance).sum(), 1e-12), 0.0, 1.0))
 
 
 def equally_spaced(reach: float, smallest_sd: float, tasks: int) -> np.ndarray:
@@ -100,7 +111,7 @@ def grid_check(density: Density) -> Callable[[np.ndarray, Data], GridCheck]:
 
     @batched
     def one(point: Any, data: Data) -> Any:
-        probability = _conditional(quantities(point, data))
+        probability = conditional(quantities(point, data))
         z = data["node_position"]
         mean = probability @ z
         sd = jnp.sqrt(jnp.maximum(probability @ z**2 - mean**2, 0.0))
@@ -147,7 +158,7 @@ def _effect_draw(density: Density) -> Callable[..., Any]:
     @batched
     def one(point: Any, uniform: Any, data: Data) -> Any:
         values = quantities(point, data)
-        probability = _conditional(values)
+        probability = conditional(values)
         t = values["node_effect"]
         h = t[1] - t[0]
         mean = probability @ t
@@ -174,6 +185,6 @@ def _pick(probability: Any, uniform: Any) -> Any:
     return jnp.minimum(stretch * STRETCH + node, count - 1)
 
 
-def _conditional(values: dict[str, Any]) -> Any:
+def conditional(values: dict[str, Any]) -> Any:
     """Return the conditional probability of each node for each task, (task, node)."""
     return jax.nn.softmax(values["task_loglik"] + values["node_logweight"], axis=1)

@@ -1,13 +1,13 @@
 """The options that commands share: what they are called, what they may hold, and the check of it before work starts."""
 
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evalbayes.errors import OutcomesError
+from evalbayes.models import NAMES
 
 
 class Target(StrEnum):
@@ -43,6 +43,7 @@ class Sampler(StrEnum):
 
     auto = "auto"
     laplace = "laplace"
+    nuts = "nuts"
     latent = "latent"
 
 
@@ -55,7 +56,9 @@ ROLES = (
 SourceArgument = Annotated[str, typer.Argument(help="A log, a saved board, or the name of a packaged board.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; what is not known is null, with its reason.")]
 ErrorsOption = Annotated[Errors, typer.Option("--errors", help="What an attempt without a score counts as.")]
-ModelOption = Annotated[str | None, typer.Option(help="A model's name, or FILE.py:FUNCTION.", show_default="chosen")]
+ModelOption = Annotated[
+    str | None, typer.Option(help="A model's name, or FILE.py:FUNCTION.", show_default="chosen from the data")
+]
 SamplerOption = Annotated[Sampler, typer.Option("--method", help="How to sample the posterior.")]
 SeedOption = Annotated[int, typer.Option(help="Same seed, same numbers.", min=0)]
 DrawsOption = Annotated[int, typer.Option(help="Posterior draws.", min=100)]
@@ -90,6 +93,6 @@ def check_model(name: str | None) -> str | None:
     path, _, function = name.rpartition(":")
     if path and not (Path(path).is_file() and function):
         raise OutcomesError(f"--model {name}: there is no file {path}; give FILE.py:FUNCTION")
-    if not path and not (name.isidentifier() and find_spec(f"evalbayes.models.{name}")):
-        raise OutcomesError(f"--model {name}: no such model; give a name in evalbayes.models or FILE.py:FUNCTION")
+    if not path and name not in NAMES:
+        raise OutcomesError(f"--model {name}: no such model; give {', '.join(NAMES)} or FILE.py:FUNCTION")
     return name

@@ -7,7 +7,8 @@ import xarray as xr
 from scipy import integrate, special, stats
 
 from evalbayes.density import compile_density, data_of
-from evalbayes.models.crossed import SHAPES, crossed
+from evalbayes.models.crossed import crossed
+from evalbayes.models.effects import SHAPES
 
 POINTS = (0, 1)
 """Seeds of the parameter points."""

@@ -2,5 +2,6 @@
 
 from evalbayes.check.additivity import additivity as additivity
 from evalbayes.check.population import population as population
+from evalbayes.check.sampler import sampler as sampler
 
-__all__ = ["additivity", "population"]
+__all__ = ["additivity", "population", "sampler"]

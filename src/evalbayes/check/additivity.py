@@ -1,13 +1,14 @@
-"""Whether cells vary about the additive fit as their runs alone would make them.
+"""Whether repeated cells vary about the additive mean as the model says they do.
 
-A crossed model has no interaction of config and task. Where there is one, repeated runs of a cell agree with each other
-more than with the fit, and intervals for differences and ranks come out too narrow. One run per cell cannot show it.
+The crossed binomial model has no interaction of config and task. Where there is one, repeated runs of a cell agree with
+each other more than with the fit, and intervals for differences and ranks come out too narrow. The beta-binomial models
+have one, kappa, and are held to the variance that it gives. One run per cell cannot show either.
 """
 
 import numpy as np
 import xarray as xr
 
-from evalbayes.check.population import expected_rates, thinned
+from evalbayes.cells import concentration, expected_rates, thinned
 
 LEAST_VARIANCE = 0.1
 """Cells whose count the fit expects to vary less than this say nothing, and their ratio is wild."""
@@ -19,14 +20,14 @@ DRAWS = 100
 def additivity(posterior: xr.Dataset, outcomes: xr.Dataset) -> dict[str, float]:
     """Return the Pearson dispersion of cells with repeated runs about their fitted probabilities.
 
-    The mean over cells with two or more runs of (k - n p)^2 / (n p (1 - p)), with p the posterior mean of the cell's
-    probability: about 1 if runs are binomial about the additive fit (McCullagh and Nelder 1989, Generalized Linear
-    Models, section 4.5).
+    The mean over cells with two or more runs of (k - n mu)^2 / v, with mu the posterior mean of the cell's mean
+    probability and v = n mu (1 - mu) (1 + (n - 1) rho), rho = E 1 / (1 + kappa): about 1 if the model is right
+    (McCullagh and Nelder 1989, Generalized Linear Models, section 4.5). Without a kappa rho is 0.
 
     Parameters
     ----------
     posterior
-        Draws over (chain, draw) with ``intercept, config_effect, task_effect``.
+        Draws over (chain, draw) of a packaged model, or of one with the same names.
     outcomes
         The board that was fitted.
 
@@ -44,8 +45,10 @@ def additivity(posterior: xr.Dataset, outcomes: xr.Dataset) -> dict[str, float]:
     """
     cells = outcomes[["successes", "trials"]].transpose("config", "task")
     k, n = cells["successes"].values, cells["trials"].values
-    p = expected_rates(thinned(posterior, DRAWS))
-    variance = n * p * (1 - p)
+    flat = thinned(posterior, DRAWS)
+    p, kappa = expected_rates(flat, n.shape[1]), concentration(flat)
+    rho = np.zeros((len(n), 1)) if kappa is None else (1 / (1 + kappa)).mean(axis=0)[:, None]
+    variance = n * p * (1 - p) * (1 + (n - 1) * rho)
     tells = (n > 1) & (variance >= LEAST_VARIANCE)
     if not tells.any():
         return {}

@@ -14,6 +14,8 @@ import numpy as np
 import xarray as xr
 from scipy import special
 
+from evalbayes.cells import Floats, ability, concentration, expected_rates, new_effects, scattered, thinned
+
 MEAN_GAP = 0.5
 """Largest mean signed gap, in standard errors of an observed mean over tasks."""
 PULL = 1.0
@@ -30,7 +32,7 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
     Parameters
     ----------
     posterior
-        Draws over (chain, draw) with ``score, intercept, config_effect, task_effect`` and the task-effect components.
+        Draws over (chain, draw) of a packaged model, or of one with the same names.
     outcomes
         The board that was fitted.
     seed
@@ -55,7 +57,7 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
     flat = thinned(posterior, min(REPLICATES, max(50, CELLS // trials.size)))
     rate = cells["successes"] / cells["trials"].where(trials > 0)
     if not trials.all():
-        rate = rate.where(trials > 0, expected_rates(flat))
+        rate = rate.where(trials > 0, expected_rates(flat, trials.shape[1]))
     rate = rate.where(cells["trials"].sum("task") > 0)
     observed = rate.mean("task")
     gap = posterior["score"].mean(("chain", "draw")) - observed
@@ -82,36 +84,18 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
     return result
 
 
-def thinned(posterior: xr.Dataset, most: int) -> xr.Dataset:
-    """Return at most ``most`` evenly spaced draws, laid end to end over ``sample``."""
-    flat = posterior.stack(sample=("chain", "draw"), create_index=False)
-    chosen = np.linspace(0, flat.sizes["sample"] - 1, min(flat.sizes["sample"], most)).astype(int)
-    return flat.isel(sample=chosen).transpose("sample", ...)
-
-
-def _ability(flat: xr.Dataset) -> np.ndarray:
-    return np.asarray((flat["intercept"] + flat["config_effect"]).transpose("sample", "config").values)
-
-
-def expected_rates(flat: xr.Dataset) -> np.ndarray:
-    """Return the posterior mean of every cell's success probability, (config, task)."""
-    pairs = zip(_ability(flat), flat["task_effect"].values, strict=True)
-    return np.asarray(sum(special.expit(a[:, None] + t) for a, t in pairs) / flat.sizes["sample"])
-
-
 def _replicates(flat: xr.Dataset, trials: np.ndarray, rng: np.random.Generator) -> xr.DataArray:
     """Simulate observed means of task means on new tasks, one a replicate, with the board's own trials."""
-    eta = _ability(flat)
-    weight, mean, scale = (flat[name].values for name in ("task_weight", "task_mean", "task_scale"))
-    means = np.empty((len(eta), len(trials)))
-    for i in range(len(eta)):
-        component = rng.choice(weight.shape[1], size=trials.shape[1], p=weight[i] / weight[i].sum())
-        effect = mean[i, component] + scale[i, component] * rng.standard_normal(trials.shape[1])
-        means[i] = _simulated_means(rng, special.expit(eta[i][:, None] + effect), trials)
-    return xr.DataArray(means, dims=("replicate", "config"), coords={"config": flat["config"]})
+    at, kappa = ability(flat), concentration(flat)
+    means = np.empty(at.shape)
+    for i, eta in enumerate(at.values):
+        p = np.broadcast_to(special.expit(eta[:, None] + new_effects(flat, i, trials.shape[1], rng)), trials.shape)
+        cell = p if kappa is None else scattered(rng, p, kappa[i][:, None])
+        means[i] = _simulated_means(rng, cell, trials)
+    return at.rename(draw="replicate").copy(data=means)
 
 
-def _simulated_means(rng: np.random.Generator, p: np.ndarray, trials: np.ndarray) -> np.ndarray:
+def _simulated_means(rng: np.random.Generator, p: Floats, trials: np.ndarray) -> Floats:
     """Return the mean over tasks of simulated rates, of p itself in cells without a run."""
     passes = rng.random(p.shape) < p if trials.max(initial=0) <= 1 else rng.binomial(trials, p)
     return np.asarray(np.where(trials > 0, passes / np.maximum(trials, 1), p).mean(axis=1))

@@ -4,9 +4,9 @@
   the fit's population disagrees with the observed means (`evalbayes.check.population`), unless
   ``population="reweighted"`` takes the run tasks themselves as the population: sum over tasks of w_t p_ct with
   w ~ Dirichlet(1, ..., 1), the Bayesian bootstrap (Rubin 1981, Annals of Statistics 9, 130-134).
-- ``tasks="fixed"``: new runs of these tasks, the mean over all tasks of p_ct = expit(b + a_c + t_t). A crossed model
-  takes cells to be additive; a config with one run per cell shows nothing that could say otherwise, so its draws are
-  given only on ``assume="no_interaction"``.
+- ``tasks="fixed"``: new runs of these tasks, the mean over all tasks of the cells' probabilities p_ct
+  (`evalbayes.cells`). A config with one run per cell shows nothing of how its cells depart from the additive mean, so
+  its draws are given only on ``assume="no_interaction"``.
 """
 
 from typing import Any
@@ -16,12 +16,11 @@ import xarray as xr
 from scipy import special
 
 from evalbayes.answer import TARGETS
+from evalbayes.cells import flattened, mean_rates
 from evalbayes.errors import ArgumentError, NotIdentifiedError, SamplingError
 
 POPULATIONS = ("model", "reweighted")
 NO_INTERACTION = "no_interaction"
-BLOCK = 2**22
-"""Cells computed at once, at most: no array of draws x configs x tasks."""
 
 
 def score_draws(
@@ -50,17 +49,17 @@ def score_draws(
     _one_of("tasks", tasks, TARGETS)
     _one_of("population", population, POPULATIONS)
     _one_of("assume", assume, (None, NO_INTERACTION))
-    posterior, (_, trials) = flat(fit), counts(fit)
+    posterior, (successes, trials) = flat(fit), counts(fit)
+    rng = np.random.default_rng(int(fit.attrs["seed"]))
     reason = xr.where(trials.sum("task") == 0, "no scored run: its effect is the prior's alone", "")
-    ability = posterior["intercept"] + posterior["config_effect"]
     if tasks == "fixed":
         if assume is None:
             once = "one run per cell: nothing shows how its cells would vary; give assume='no_interaction'"
             reason = xr.where((trials.max("task") <= 1) & (reason == ""), once, reason)
-        return _over_tasks(ability, posterior["task_effect"], None), reason.astype(object)
+        return mean_rates(posterior, successes, trials, rng), reason.astype(object)
     if population == "reweighted":
-        weight = _dirichlet(np.random.default_rng(int(fit.attrs["seed"])), posterior)
-        return _over_tasks(ability, posterior["task_effect"], weight), reason.astype(object)
+        weight = _dirichlet(rng, posterior.sizes["draw"], trials.sizes["task"])
+        return mean_rates(posterior, successes, trials, rng, weight), reason.astype(object)
     refuse_failed_population(fit)
     return posterior["score"].transpose("draw", "config"), reason.astype(object)
 
@@ -93,19 +92,25 @@ def future_score_draws(fit: xr.DataTree, *, tasks: str, population: str = "model
     _one_of("population", population, POPULATIONS)
     if tasks == "fixed":
         raise NotIdentifiedError("configs='sampled' with tasks='fixed' is not offered; ask with tasks='sampled'")
-    posterior = flat(fit)
+    posterior, (_, trials) = flat(fit), counts(fit)
+    if trials.sizes["config"] == 1:
+        raise NotIdentifiedError("configs='sampled': one config shows nothing of how others vary; ask configs='fixed'")
     rng = np.random.default_rng(int(fit.attrs["seed"]))
-    spread = posterior["config_sd"] * np.sqrt(1 + 1 / posterior.sizes["config"])
-    ability = posterior["intercept"] + spread * rng.standard_normal(posterior.sizes["draw"])
+    spread = posterior["config_sd"] * np.sqrt(1 + 1 / trials.sizes["config"])
+    new = spread * rng.standard_normal(posterior.sizes["draw"])
     if population == "reweighted":
-        weight = _dirichlet(rng, posterior)
-        return _over_tasks(ability.expand_dims("config"), posterior["task_effect"], weight).isel(config=0)
+        weight = _dirichlet(rng, posterior.sizes["draw"], trials.sizes["task"])
+        # Nothing was run in the cells of a new entry.
+        none, entry = trials.isel(config=[0]) * 0, posterior.assign(config_effect=new.expand_dims("config"))
+        return mean_rates(entry.assign_coords(config=none["config"]), none, none, rng, weight).isel(config=0)
     refuse_failed_population(fit)
-    return _over_population(ability, posterior)
+    return _over_population(posterior["intercept"] + new, posterior)
 
 
 def _over_population(ability: xr.DataArray, posterior: xr.Dataset) -> xr.DataArray:
     """Integrate expit(ability + t) over the density of t, by the trapezoidal rule on each component."""
+    if "task_weight" not in posterior:
+        return ability.copy(data=special.expit(ability.values))
     z = xr.DataArray(np.linspace(-8.0, 8.0, 129), dims="node")
     density = np.exp(-0.5 * z**2)
     p = xr.apply_ufunc(special.expit, ability + posterior["task_mean"] + posterior["task_scale"] * z)
@@ -113,28 +118,13 @@ def _over_population(ability: xr.DataArray, posterior: xr.Dataset) -> xr.DataArr
     return weighted.sum(("component", "node"), skipna=False)
 
 
-def _dirichlet(rng: np.random.Generator, posterior: xr.Dataset) -> np.ndarray:
-    return rng.dirichlet(np.ones(posterior.sizes["task"]), posterior.sizes["draw"])
-
-
-def _over_tasks(ability: xr.DataArray, effect: xr.DataArray, weight: np.ndarray | None) -> xr.DataArray:
-    """Return the weighted mean over tasks of expit(ability + t_t) by draw and config; equal weights if None."""
-    ability = ability.transpose("draw", "config")
-    task = effect.transpose("draw", "task").values
-    scores = np.empty(ability.shape)
-    step = max(1, BLOCK // (ability.shape[1] * task.shape[1]))
-    for start in range(0, len(task), step):
-        block = slice(start, start + step)
-        p = special.expit(ability.values[block, :, None] + task[block, None, :])
-        scores[block] = p.mean(axis=2) if weight is None else np.einsum("dct,dt->dc", p, weight[block])
-    return ability.copy(data=scores)
+def _dirichlet(rng: np.random.Generator, draws: int, tasks: int) -> np.ndarray:
+    return rng.dirichlet(np.ones(tasks), draws)
 
 
 def flat(fit: xr.DataTree) -> xr.Dataset:
     """Return the posterior with chains laid end to end: (draw, ...)."""
-    posterior = fit["posterior"].to_dataset()
-    stacked = posterior.rename(draw="_draw").stack(draw=("chain", "_draw"), create_index=False)
-    return stacked.drop_vars(["chain", "_draw"], errors="ignore")
+    return flattened(fit["posterior"].to_dataset())
 
 
 def counts(fit: xr.DataTree) -> tuple[xr.DataArray, xr.DataArray]:

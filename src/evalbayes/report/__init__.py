@@ -73,6 +73,7 @@ def report(
     >>> report("runs.csv", "report.html")                                           # doctest: +SKIP
     PosixPath('report.html')
     """
+    from evalbayes.check.sampler import refuse_failed, sampler
     from evalbayes.outcomes import describe
 
     say = progress or (lambda _: None)
@@ -84,6 +85,7 @@ def report(
         from evalbayes.fit import fit as run
 
         fit = run(board, model, method=method, draws=draws, seed=seed, progress=say)
+    refuse_failed(sampler(fit), str(fit.attrs.get("method", "the fit")))
     say("answering")
     answers = gather(board, fit, seed=seed, prob=prob)
     say("writing the report")
@@ -136,15 +138,28 @@ def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> An
     repeated = bool((board["trials"] > 1).any())
     scored = int((board["trials"] > 0).any("task").sum())
     new: dict[str, Any] = {"tasks": "sampled", "population": population_of(fit), "prob": prob}
+    if board.sizes["config"] > 1:
+        rank, best = posterior.rank(fit, **new), posterior.top_k(fit, k=1, **new)
+        top = posterior.top_k(fit, k=min(TOP, scored), **new)
+    else:
+        rank, best, top = (_nothing_to_rank(fit, quantity, prob) for quantity in ("rank", "top_k", "top_k"))
     return Answers(
         observed=observed_score(board),
         score=posterior.score(fit, **new),
         bootstrap=frequentist.score(board, tasks="sampled", method="two_level_bootstrap", prob=prob, seed=seed),
-        rank=posterior.rank(fit, **new),
-        best=posterior.top_k(fit, k=1, **new),
-        top=posterior.top_k(fit, k=min(TOP, scored), **new),
+        rank=rank,
+        best=best,
+        top=top,
         fixed=posterior.score(fit, tasks="fixed", prob=prob) if repeated else None,
     )
+
+
+def _nothing_to_rank(fit: xr.DataTree, quantity: str, prob: float) -> xr.Dataset:
+    from evalbayes.answer import unknown
+
+    who: Any = {"quantity": quantity, "tasks": "sampled", "configs": "fixed", "method": str(fit.attrs["method"])}
+    configs = {"config": fit["observed_data"]["config"].values}
+    return unknown(configs, "one config: there is nothing to rank it against", prob=prob, **who)
 
 
 def population_of(fit: xr.DataTree) -> str:
@@ -182,7 +197,7 @@ def content_of(facts: Board, answers: Answers, fit: xr.DataTree, found: Sequence
         "headline": headline(answers),
         "findings": list(found),
         "fit": dict(fit.attrs),
-        "checks": [asdict(check) for check in checks(fit.attrs, answers.score)],
+        "checks": [asdict(check) for check in checks(fit, answers.score)],
         "answers": [observed, *map(numbers, answers.all())],
     }
 
@@ -219,7 +234,7 @@ def render(
         headline=headline(answers),
         widths=widths(answers),
         reasons=reasons(answers),
-        checks=checks(fit.attrs, answers.score),
+        checks=checks(fit, answers.score),
         version=__version__,
         command=command,
         data=data,

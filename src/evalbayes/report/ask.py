@@ -10,7 +10,7 @@ import xarray as xr
 
 from evalbayes.errors import OutcomesError
 
-FITTED = ("auto", "laplace", "latent")
+FITTED = ("auto", "laplace", "nuts", "latent")
 
 Asked = tuple[xr.Dataset, Mapping[Any, Any]]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from evalbayes.check.sampler import sampler
 from evalbayes.report.forest import Axis, rank_axis, score_axis
 from evalbayes.report.words import entitle, percent, probability, ranks, shorten, span
 
@@ -187,53 +188,46 @@ def widths(answers: Answers) -> str:
     )
 
 
-def _verdict(passed: bool | None) -> str:
-    return "reported" if passed is None else "passed" if passed else "failed"
+WORDS = {
+    "k_hat": ("Pareto k-hat", ".2f"),
+    "weight_ess": ("Weight ESS", ",.0f"),
+    "grid_error": ("Grid error", ".1e"),
+    "r_hat": ("R-hat, worst", ".3f"),
+    "ess_bulk": ("Bulk ESS, least", ",.0f"),
+    "ess_tail": ("Tail ESS, least", ",.0f"),
+    "divergences": ("Divergences", ".0f"),
+    "bfmi": ("BFMI, worst chain", ".2f"),
+    "stuck": ("Quantities stuck", ".0f"),
+    "dispersion": ("Dispersion of repeated cells", ".2f"),
+}
+"""What each check of `check.sampler` is called on the page, and how its value is written."""
 
 
-def checks(attrs: Mapping[Any, Any], score: xr.Dataset) -> list[Check]:
-    """Return the sampler checks that a fit carries, with their limits; importance draws have no R-hat."""
+def checks(fit: xr.DataTree, score: xr.Dataset) -> list[Check]:
+    """Return the checks of a fit as the page shows them, the Monte Carlo error and the population gap among them."""
+    seen = sampler(fit)
+    lines = [_line(seen.sel(check=name)) for name in seen["check"].values if name in WORDS]
     mcse = float(score.interval_mcse.max()) if "interval_mcse" in score else math.nan
-    width = float((score.interval.sel(ci_bound="upper") - score.interval.sel(ci_bound="lower")).median())
-    lines = [
-        _limit(attrs, "k_hat", "Pareto k-hat", ".2f", "below", 0.5, "how heavy the tail of the importance weights is"),
-        _limit(attrs, "weight_ess", "Weight ESS", ",.0f", "at least", 400, "independent draws the weights are worth"),
-        _limit(
-            attrs,
-            "grid_error",
-            "Grid error",
-            ".1e",
-            "at most",
-            float(attrs.get("grid_limit", 1e-5)),
-            "error of the log density, worst of the draws",
-        ),
-        _limit(attrs, "r_hat", "R-hat, worst", ".3f", "below", 1.01, "agreement of the chains"),
-        _limit(attrs, "ess_bulk", "Bulk ESS, least", ",.0f", "at least", 400, "independent draws the chains are worth"),
-        _limit(attrs, "divergences", "Divergences", ".0f", "below", 1, "places the sampler could not follow"),
-    ]
     if math.isfinite(mcse):
+        width = float((score.interval.sel(ci_bound="upper") - score.interval.sel(ci_bound="lower")).median())
         meaning = f"the largest over entries; a typical interval is {100 * width:.1f} points wide"
-        lines.append(
-            Check("Monte Carlo error of an interval end", f"{100 * mcse:.2f} points", "–", "reported", meaning)
-        )
-    gap = attrs.get("mean_gap")
-    if gap is not None:
-        worst = 100 * float(attrs.get("worst_gap", math.nan))
-        value = f"{100 * float(gap):+.2f} points on average, {worst:+.2f} at worst".replace("-", "−")
-        limit = "mean within half a standard error, each inside its predictive range"
-        meaning = "score for new tasks minus observed proportion: a wrong distribution of task effects shows here"
-        lines.append(Check("Population gap", value, limit, str(attrs.get("gate", "reported")), meaning))
-    meaning = "runs of a cell about the additive fit, 1 expected; above the limit, differences and ranks are too narrow"
-    most = float(attrs.get("dispersion_limit", math.nan))
-    lines.append(_limit(attrs, "dispersion", "Dispersion of repeated cells", ".2f", "at most", most, meaning))
-    return [line for line in lines if line is not None]
+        value = f"{100 * mcse:.2f} points"
+        lines.append(Check("Monte Carlo error of an interval end", value, "–", "reported", meaning))
+    if "mean_gap" in fit.attrs:
+        lines.append(_population_gap(fit.attrs))
+    return lines
 
 
-def _limit(
-    attrs: Mapping[Any, Any], key: str, name: str, form: str, side: str, limit: float, meaning: str
-) -> Check | None:
-    if key not in attrs:
-        return None
-    value = float(attrs[key])
-    passed = {"below": value < limit, "at most": value <= limit, "at least": value >= limit}[side]
-    return Check(name, format(value, form), f"{side} {limit:.3g}", _verdict(passed), meaning)
+def _line(check: xr.Dataset) -> Check:
+    name, form = WORDS[str(check["check"].item())]
+    verdict = "passed" if bool(check.passed) else "failed"
+    limit = f"{check.side.item()} {float(check.limit):.3g}"
+    return Check(name, format(float(check.value), form), limit, verdict, str(check.meaning.item()))
+
+
+def _population_gap(attrs: Mapping[Any, Any]) -> Check:
+    gap, worst = 100 * float(attrs["mean_gap"]), 100 * float(attrs.get("worst_gap", math.nan))
+    value = f"{gap:+.2f} points on average, {worst:+.2f} at worst".replace("-", "−")
+    limit = "mean within half a standard error, each inside its predictive range"
+    meaning = "score for new tasks minus observed proportion: a wrong distribution of task effects shows here"
+    return Check("Population gap", value, limit, str(attrs.get("gate", "reported")), meaning)

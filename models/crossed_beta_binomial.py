@@ -1,0 +1,94 @@
+r"""Crossed configuration and task effects, beta-binomial runs: cells that depart from additivity.
+
+    p_ct | . ~ Beta(mu_ct kappa_c, (1 - mu_ct) kappa_c)       the cell's success probability
+    k_ct | . ~ Binomial(n_ct, p_ct)                           with p_ct integrated out: a beta-binomial
+    logit mu_ct = b + a_c + t_t
+    a        ~ ZeroSumNormal(sigma_a)                         configs
+    t_t      = sigma_t z_t,  z_t ~ a standard normal mixture   tasks
+    log kappa_c ~ Normal(m, s)                                configs again
+    score_c  = E_z expit(b + a_c + sigma_t z)                 success probability on a new task
+
+Each cell has one success probability, drawn around the additive mean, and runs are independent given it. So kappa_c
+*is* the interaction of config and task: infinite where the additive mean says all (the crossed model), near zero where
+every cell always passes or never does. 1 / (1 + kappa_c) is the correlation of two runs of a cell, given mu. To see it
+takes cells with two runs or more: with one, a beta-binomial is a Bernoulli whatever kappa is.
+"""
+
+import numpy as np
+import pymc as pm
+import pymc.dims as pmd
+import xarray as xr
+
+from evalbayes.models import effects, overdispersion
+
+
+def crossed_beta_binomial(
+    outcomes: xr.Dataset,
+    *,
+    intercept: float = 1.5,
+    config_sd: float = 1.5,
+    task_sd: float = 2.5,
+    log_kappa_mean: float = 1.5,
+    log_kappa_sd: float = 0.5,
+    task_density: str = "mixture",
+    task_weight: float = 2.0,
+    task_separation: float = 2.0,
+    task_scale_ratio: float = 0.5,
+    marginal: bool = False,
+) -> pm.Model:
+    """Return the crossed beta-binomial model of a board.
+
+    Parameters
+    ----------
+    outcomes
+        A board: ``successes`` and ``trials`` over (config, task). One config has no config effect.
+    intercept, config_sd, task_sd
+        Priors as in `evalbayes.models.crossed`.
+    log_kappa_mean
+        Standard deviation of the normal prior on m, with mean 0: the correlation 1 / (1 + kappa) of two runs of a cell
+        is then near uniform between 0 and 1. A much wider one puts its mass on 0 and 1.
+    log_kappa_sd
+        Scale of the half-normal prior on s: configs of one board differ in kappa by a factor of two or so.
+    task_density, task_weight, task_separation, task_scale_ratio
+        The density of task effects, as in `evalbayes.models.crossed`.
+    marginal
+        Integrate the task effects out on a grid (`effects.integrate_out`) instead of sampling them.
+
+    Returns
+    -------
+    pymc.Model
+        Variables ``intercept, config_sd, config_effect, task_sd, log_kappa_mean, log_kappa_sd, log_kappa`` (config),
+        deterministics ``score`` (config), ``task_weight, task_mean, task_scale`` (component), and ``task_effect``
+        (task) in the latent form.
+
+    Raises
+    ------
+    ValueError
+        If ``task_density`` is not ``"mixture"`` or ``"normal"``.
+
+    Examples
+    --------
+    >>> from evalbayes import simulate
+    >>> crossed_beta_binomial(simulate.board(configs=4, tasks=10, runs=3))["log_kappa"].type.dims
+    ('config',)
+    """
+    with pm.Model(coords=effects.coords(outcomes, task_density)) as model:
+        k, n, z = effects.data(outcomes)
+        j = overdispersion.earlier_runs(outcomes)
+        b = pmd.Normal("intercept", 0.0, np.float64(intercept))
+        a = effects.config_effect(outcomes, config_sd)
+        sigma_t = pmd.HalfNormal("task_sd", np.float64(task_sd))
+        shape = effects.task_shape(task_density, task_weight, task_separation, task_scale_ratio)
+        effects.register_shape(sigma_t, shape)
+        log_kappa = overdispersion.log_kappa(outcomes, log_kappa_mean, log_kappa_sd)
+
+        t = sigma_t * z
+        log_weight = effects.node_logweight(z, shape)
+        pmd.Deterministic("score", pmd.math.sigmoid(b + a + t).dot(pmd.math.exp(log_weight), dim="node"))
+        if marginal:
+            loglik = overdispersion.log_mass_of_tasks(k, n, b + a + t, log_kappa, j)
+            effects.integrate_out(effects.log_coefficient(outcomes) + loglik, t, log_weight)
+        else:
+            t = effects.latent_effect(sigma_t, shape)
+            overdispersion.observe(k, n, b + a + t, log_kappa, j)
+    return model

@@ -1,0 +1,109 @@
+"""Success probabilities of cells, from posterior draws of any packaged model.
+
+``logit mu_ct = intercept + config_effect_c + task_effect_t``, an effect that a model does not have being 0. Where it
+has ``log_kappa``, the probability of a cell is drawn around mu and its own runs say more about it::
+
+    p_ct | k, n ~ Beta(mu kappa + k, (1 - mu) kappa + n - k);      without log_kappa p_ct = mu_ct
+"""
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from scipy import special
+
+Floats = npt.NDArray[np.float64]
+
+BLOCK = 2**22
+"""Cells computed at once, at most: no array of draws x configs x tasks."""
+TINY = 1e-300
+
+
+def flattened(posterior: xr.Dataset) -> xr.Dataset:
+    """Return a posterior with its chains laid end to end: (draw, ...)."""
+    stacked = posterior.rename(draw="_draw").stack(draw=("chain", "_draw"), create_index=False)
+    return stacked.drop_vars(["chain", "_draw"], errors="ignore").transpose("draw", ...)
+
+
+def thinned(posterior: xr.Dataset, most: int) -> xr.Dataset:
+    """Return at most ``most`` evenly spaced draws, laid end to end."""
+    flat = flattened(posterior)
+    return flat.isel(draw=np.linspace(0, flat.sizes["draw"] - 1, min(flat.sizes["draw"], most)).astype(int))
+
+
+def ability(flat: xr.Dataset) -> xr.DataArray:
+    """Return the mean logit of every config, (draw, config)."""
+    if "config_effect" in flat:
+        return (flat["intercept"] + flat["config_effect"]).transpose("draw", "config")
+    return flat["intercept"].expand_dims(config=flat["score"]["config"].values).transpose("draw", "config")
+
+
+def task_effects(flat: xr.Dataset, tasks: int) -> Floats:
+    """Return the task effects (draw, task); zeros where tasks are exchangeable."""
+    if "task_effect" in flat:
+        return np.asarray(flat["task_effect"].transpose("draw", "task").values)
+    return np.zeros((flat.sizes["draw"], tasks))
+
+
+def concentration(flat: xr.Dataset) -> Floats | None:
+    """Return kappa (draw, config), or None where cells are additive."""
+    return np.exp(flat["log_kappa"].transpose("draw", "config").values) if "log_kappa" in flat else None
+
+
+def new_effects(flat: xr.Dataset, draw: int, tasks: int, rng: np.random.Generator) -> Floats:
+    """Draw the effects of ``tasks`` new tasks at one draw of the parameters; zeros where tasks are exchangeable."""
+    if "task_weight" not in flat:
+        return np.zeros(tasks)
+    weight, mean, scale = (flat[name].values[draw] for name in ("task_weight", "task_mean", "task_scale"))
+    component = rng.choice(weight.size, size=tasks, p=weight / weight.sum())
+    return np.asarray(mean[component] + scale[component] * rng.standard_normal(tasks))
+
+
+def scattered(rng: np.random.Generator, mu: Floats, kappa: Floats) -> Floats:
+    """Draw cell probabilities around their means; Beta's shapes are kept above 0, where its draw is 0 or 1."""
+    return rng.beta(np.maximum(mu * kappa, TINY), np.maximum((1 - mu) * kappa, TINY))
+
+
+def expected_rates(flat: xr.Dataset, tasks: int) -> Floats:
+    """Return the posterior mean of every cell's mu, (config, task)."""
+    pairs = zip(ability(flat).values, task_effects(flat, tasks), strict=True)
+    return np.asarray(sum(special.expit(a[:, None] + t) for a, t in pairs) / flat.sizes["draw"])
+
+
+def mean_rates(
+    flat: xr.Dataset,
+    successes: xr.DataArray,
+    trials: xr.DataArray,
+    rng: np.random.Generator,
+    weight: Floats | None = None,
+) -> xr.DataArray:
+    """Return draws (draw, config) of the mean over tasks of p_ct.
+
+    A config none of whose cells was run twice shows nothing of its kappa: its p_ct is taken to be mu_ct.
+
+    Parameters
+    ----------
+    flat
+        Draws, from `flattened`.
+    successes, trials
+        Of the board, (config, task).
+    rng
+        For the draws of p_ct.
+    weight
+        Weights of the tasks (draw, task); equal ones when not given.
+    """
+    at, kappa = ability(flat), concentration(flat)
+    effect = task_effects(flat, trials.sizes["task"])
+    k, n = (cells.transpose("config", "task").values for cells in (successes, trials))
+    seen = n.max(axis=1) > 1
+    means = np.empty(at.shape)
+    step = max(1, BLOCK // n.size)
+    for start in range(0, len(effect), step):
+        block = slice(start, start + step)
+        p = special.expit(at.values[block, :, None] + effect[block, None, :])
+        if kappa is not None and seen.any():
+            spread = kappa[block, seen, None]
+            # Beta(mu kappa + k, ...) is a Beta around another mean, with n more runs' worth of concentration.
+            total = spread + n[seen]
+            p[:, seen] = scattered(rng, (p[:, seen] * spread + k[seen]) / total, total)
+        means[block] = p.mean(axis=2) if weight is None else np.einsum("dct,dt->dc", p, weight[block])
+    return at.copy(data=means)

@@ -1,0 +1,105 @@
+"""Which model a board gets: by name, by function, by file, or chosen from the data and said in one line."""
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pymc as pm
+import xarray as xr
+
+from evalbayes.errors import ArgumentError, NotIdentifiedError
+from evalbayes.models import NAMES
+
+ModelFunction = Callable[..., pm.Model]
+
+
+def chosen(outcomes: xr.Dataset, model: str | ModelFunction | None) -> tuple[str, ModelFunction, str]:
+    """Return a model's name, its function, and why it is the one.
+
+    With no model named: one config gets ``beta_binomial``, a board without a repeated cell ``crossed``, and one with
+    repeated cells ``crossed_beta_binomial``, since whether cells are additive is then for the data to say.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such model, file or function.
+    """
+    if callable(model):
+        return f"{model.__module__}:{getattr(model, '__name__', 'model')}", model, "asked for"
+    name, why = (model, "asked for") if model else _from_data(outcomes)
+    if ":" in name:
+        return name, _from_file(name), why
+    if name not in NAMES:
+        raise ArgumentError(f"model={name!r}: choose one of {', '.join(NAMES)}, or give 'file.py:function'")
+    return name, getattr(importlib.import_module(f"evalbayes.models.{name}"), name), why
+
+
+def _from_data(outcomes: xr.Dataset) -> tuple[str, str]:
+    trials = outcomes["trials"]
+    repeated, scored = int((trials > 1).sum()), int((trials > 0).sum())
+    if outcomes.sizes["config"] == 1:
+        return "beta_binomial", "one config: no other says which tasks are hard"
+    if not repeated:
+        return "crossed", "no cell was run twice: nothing shows how cells depart from additivity"
+    return (
+        "crossed_beta_binomial",
+        f"{repeated:,} of {scored:,} cells were run twice or more: cells need not be additive",
+    )
+
+
+def _from_file(name: str) -> ModelFunction:
+    path, _, function = name.rpartition(":")
+    if not Path(path).is_file():
+        raise ArgumentError(f"model={name!r}: no file {path}")
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    if spec is None or spec.loader is None:
+        raise ArgumentError(f"model={name!r}: {path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, function, None)):
+        raise ArgumentError(f"model={name!r}: {path} has no function {function}")
+    return getattr(module, function)  # type: ignore[no-any-return]
+
+
+def check_priors(name: str, function: ModelFunction, priors: dict[str, Any]) -> None:
+    """Refuse a prior or option that the model does not have."""
+    known = inspect.signature(function).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        return
+    for prior in priors:
+        if prior not in known or prior == "marginal":
+            options = ", ".join(option for option in list(known)[1:] if option != "marginal")
+            raise ArgumentError(f"{name} has no prior or option {prior!r}; it has {options}")
+
+
+def check_identified(outcomes: xr.Dataset, name: str) -> None:
+    """Refuse a model whose parameters the board says nothing about."""
+    source = outcomes.attrs.get("source", "the board")
+    if not int(outcomes["trials"].sum()):
+        raise NotIdentifiedError(f"{source}: no run was scored; look at the errors before fitting")
+    if outcomes.sizes["task"] < 2:
+        raise NotIdentifiedError(f"{source}: 1 task, and a model needs two or more: one says nothing about new ones")
+    if name == "crossed_beta_binomial" and int(outcomes["trials"].max()) < 2:
+        raise NotIdentifiedError(
+            f"{source}: no cell was run twice, and a beta-binomial of one run is the same for every kappa; "
+            "fit model='crossed', or run some cells again"
+        )
+
+
+def notes(outcomes: xr.Dataset, posterior: xr.Dataset) -> str:
+    """Return what a reader should know of a fit's parameters: what was dropped, and what only the prior says."""
+    said = []
+    if outcomes.sizes["config"] == 1:
+        said.append("one config: no config effect, and no ranks")
+    if "log_kappa" in posterior:
+        once = outcomes["config"].values[(outcomes["trials"].max("task") <= 1).values]
+        if once.size == outcomes.sizes["config"]:
+            said.append("no cell was run twice: log_kappa is the prior's alone")
+        elif once.size:
+            said.append(
+                f"log_kappa of {', '.join(map(str, once))} is borrowed from the other configs: no cell run twice"
+            )
+    return "; ".join(said)

@@ -1,0 +1,80 @@
+"""Fits by importance-weighted draws from Laplace's approximation."""
+
+import numpy as np
+import xarray as xr
+
+from evalbayes import laplace, nodes
+from evalbayes.check.sampler import K_HAT, LEAST_ESS
+from evalbayes.density import Data
+from evalbayes.errors import SamplingError
+from evalbayes.marginal import CHECKED_DRAWS, GRIDS, Progress, Settled, regrid
+from evalbayes.tree import labelled, reported
+
+TARGET_ESS = 1000
+
+
+def by_laplace(settled: Settled, *, draws: int, seed: int, say: Progress) -> xr.DataTree:
+    """Fit by weighted draws, resampled to ``draws``; task effects are drawn back from the grid.
+
+    Raises
+    ------
+    SamplingError
+        Unless the weights pass.
+    """
+    rng = np.random.default_rng(seed)
+    settled, weighted, points = _drawn(settled, rng, draws=draws, say=say)
+    density, data, seen = settled.density, settled.data, settled.seen
+    names = reported(settled.model)
+    values = laplace.draws_of(density, names, points, data)
+    if seen is not None:
+        say("drawing task effects")
+        values["task_effect"] = nodes.task_effects(density, points, data, rng)
+    importance = xr.Dataset({"weight": ("proposal", weighted.weight)})
+    tree = xr.DataTree.from_dict({"posterior": labelled(settled.model, values), "importance": importance})
+    tree.attrs = {"method": "laplace", "k_hat": weighted.k_hat, "weight_ess": weighted.ess}
+    tree.attrs["proposals"] = len(weighted.x)
+    if seen is not None:
+        tree.attrs |= {"grid_nodes": data["node_position"].size, "grid_error": seen.error}
+        tree.attrs["grid_limit"] = nodes.SLACK * nodes.TOLERANCE
+    return tree
+
+
+def _drawn(
+    settled: Settled, rng: np.random.Generator, *, draws: int, say: Progress
+) -> tuple[Settled, laplace.Weighted, np.ndarray]:
+    """Return weighted draws that pass and ``draws`` of them resampled, on a grid that passes at those too."""
+    for _ in range(GRIDS):
+        weighted = _weighted(settled, rng, target=max(TARGET_ESS, draws / 2), say=say)
+        points = weighted.x[laplace.resample(weighted.weight, draws, rng)]
+        if settled.seen is None:
+            return settled, weighted, points
+        seen = nodes.grid_check(settled.density)(points[:CHECKED_DRAWS], settled.data)
+        if seen.passed(nodes.SLACK):
+            return settled._replace(seen=seen), weighted, points
+        settled = regrid(settled, seen, say)
+    raise SamplingError(f"laplace: the grid errs by {seen.error:.1g} at the draws; try method='nuts'")
+
+
+def _weighted(settled: Settled, rng: np.random.Generator, *, target: float, say: Progress) -> laplace.Weighted:
+    density, data, expansion = settled.density, settled.data, settled.expansion
+    weighted = laplace.sample(density, data, expansion, rng, target_ess=target, progress=say)
+    if not _acceptable(weighted) and _separated(data):
+        # A config that fails or passes everything has a long tail, which a flatter likelihood covers.
+        flatter = expansion._replace(curvature=expansion.curvature / 2)
+        weighted = laplace.sample(density, data, flatter, rng, target_ess=target, progress=say)
+    if not _acceptable(weighted):
+        raise SamplingError(
+            f"laplace: k-hat {weighted.k_hat:.2f} (below {K_HAT} needed) with {weighted.ess:.0f} effective draws "
+            f"({LEAST_ESS} needed) after {len(weighted.x)} proposals; try method='nuts'"
+        )
+    return weighted
+
+
+def _separated(data: Data) -> bool:
+    """Return whether a config passed or failed every run it had."""
+    k, n = np.asarray(data["successes"]).sum(axis=0), np.asarray(data["trials"]).sum(axis=0)
+    return bool(((n > 0) & ((k == 0) | (k == n))).any())
+
+
+def _acceptable(weighted: laplace.Weighted) -> bool:
+    return weighted.k_hat < K_HAT and weighted.ess >= LEAST_ESS

@@ -1,0 +1,159 @@
+"""Boards that a model would produce: before the data (prior) and after them (posterior).
+
+The draws are PyMC's own, from the model as written, so that what is simulated is what is fitted, in a user's model too.
+"""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pymc as pm
+import xarray as xr
+
+from evalbayes.cells import flattened
+from evalbayes.choice import ModelFunction, check_priors, chosen
+from evalbayes.errors import ArgumentError
+from evalbayes.schema import validate
+
+# Python's own loops are quick enough for a few hundred boards; any compiler takes longer to start.
+COMPILE = {"mode": "FAST_COMPILE"}
+
+
+def prior_predictive(
+    outcomes: xr.Dataset, model: str | ModelFunction | None = None, *, draws: int = 200, seed: int = 0, **priors: Any
+) -> xr.DataTree:
+    """Draw parameters from the prior, and boards of the same cells and runs from them.
+
+    Parameters
+    ----------
+    outcomes
+        A board; only its labels and trials matter.
+    model, priors
+        As in `evalbayes.fit`.
+    draws
+        Number of boards.
+    seed
+        Same seed, same boards.
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups ``prior`` (draw, ...), with ``score`` among the quantities, and ``prior_predictive``: ``successes``
+        (draw, config, task), int64, out of the board's own trials.
+
+    Raises
+    ------
+    OutcomesError, ArgumentError
+        As `evalbayes.fit`.
+
+    Examples
+    --------
+    >>> import evalbayes as eb                                                       # doctest: +SKIP
+    >>> from evalbayes.predictive import prior_predictive                            # doctest: +SKIP
+    >>> prior_predictive(eb.datasets.load("simulated"))["prior"]["score"].quantile([0.1, 0.9])  # doctest: +SKIP
+    """
+    _check_draws(draws)
+    validate(outcomes)
+    name, function, _ = chosen(outcomes, model)
+    check_priors(name, function, priors)
+    with function(outcomes, **priors) as latent, _quiet():
+        drawn = pm.sample_prior_predictive(draws, random_seed=seed, compile_kwargs=COMPILE)
+    prior, boards = (flattened(drawn[group].to_dataset()) for group in ("prior", "prior_predictive"))
+    return xr.DataTree.from_dict({"prior": prior.drop_attrs(), "prior_predictive": _counts(latent, boards)})
+
+
+def posterior_predictive(
+    fit: xr.DataTree, model: str | ModelFunction | None = None, *, draws: int = 200, seed: int = 0
+) -> xr.Dataset:
+    """Draw boards of the same configs, tasks and runs from a fit.
+
+    Tasks keep their effects; cells are drawn anew. So under a beta-binomial model each board has its own interaction of
+    config and task, of the size that the fit found: what the same tasks would look like if the departures from
+    additivity were another draw.
+
+    Parameters
+    ----------
+    fit
+        From `evalbayes.fit`.
+    model
+        The function the fit was made with, where it is neither in the package nor in a file; the fit's own when not
+        given.
+    draws
+        Number of boards, evenly spread over the posterior's draws; at most as many as it has.
+    seed
+        Same seed, same boards.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``successes`` (draw, config, task), int64, and ``trials`` (config, task).
+
+    Raises
+    ------
+    ArgumentError
+        If the model is not to be found, or has parameters that the fit does not.
+
+    Examples
+    --------
+    >>> import evalbayes as eb                                                       # doctest: +SKIP
+    >>> from evalbayes.predictive import posterior_predictive                        # doctest: +SKIP
+    >>> boards = posterior_predictive(eb.fit(board))                                 # doctest: +SKIP
+    >>> (boards.successes == boards.trials).mean(("config", "task"))                 # doctest: +SKIP
+    """
+    _check_draws(draws)
+    latent = _latent(fit, model)
+    posterior = fit["posterior"].to_dataset()
+    missing = [variable.name for variable in latent.free_RVs if variable.name not in posterior]
+    if missing:
+        raise ArgumentError(f"the fit has no {', '.join(missing)}, which its model draws from; give model= as fitted")
+    flat = flattened(posterior)
+    chosen_draws = [int(i * flat.sizes["draw"] / draws) for i in range(min(draws, flat.sizes["draw"]))]
+    thin = flat.isel(draw=chosen_draws).expand_dims(chain=[0]).assign_coords(draw=range(len(chosen_draws)))
+    with latent, _quiet():
+        drawn = pm.sample_posterior_predictive(
+            xr.DataTree.from_dict({"posterior": thin}),
+            var_names=[variable.name for variable in latent.observed_RVs],
+            random_seed=seed,
+            progressbar=False,
+            compile_kwargs=COMPILE,
+        )
+    boards = _counts(latent, flattened(drawn["posterior_predictive"].to_dataset()))
+    return boards.assign(trials=fit["constant_data"]["trials"].reset_coords(drop=True).transpose("config", "task"))
+
+
+def _check_draws(draws: int) -> None:
+    if draws < 1:
+        raise ArgumentError(f"draws={draws}: give 1 or more")
+
+
+def _latent(fit: xr.DataTree, model: str | ModelFunction | None) -> pm.Model:
+    """Build the model as written that a fit was made with."""
+    board = xr.merge([fit["observed_data"].to_dataset(), fit["constant_data"].to_dataset()])
+    attrs = {str(name): value for name, value in fit.attrs.items()}
+    priors = {name.removeprefix("prior_"): value for name, value in attrs.items() if name.startswith("prior_")}
+    _, function, _ = chosen(board, model if model is not None else str(fit.attrs["model"]))
+    return function(board, **priors)
+
+
+def _counts(latent: pm.Model, boards: xr.Dataset) -> xr.Dataset:
+    observed = [variable.name for variable in latent.observed_RVs]
+    if len(observed) != 1:
+        raise ArgumentError(f"the model observes {', '.join(observed) or 'nothing'}: it must observe successes alone")
+    return boards.rename({observed[0]: "successes"})[["successes"]].transpose("draw", "config", "task").drop_attrs()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep PyMC from saying on the log what it samples."""
+    log = logging.getLogger("pymc")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            # That no BLAS is linked to PyTensor's C code is of no matter here.
+            warnings.filterwarnings("ignore", "PyTensor could not link", UserWarning)
+            yield
+    finally:
+        log.setLevel(level)
