@@ -60,10 +60,10 @@ def beta_binomial(
     """
     with pm.Model(coords=effects.board_coords(outcomes)) as model:
         k, n = effects.counts(outcomes)
-        j = overdispersion.earlier_runs(outcomes)
+        steps = overdispersion.earlier_runs(outcomes)
         b = pmd.Normal("intercept", 0.0, np.float64(intercept))
         a = effects.config_effect(outcomes, config_sd)
         log_kappa = overdispersion.log_kappa(outcomes, log_kappa_mean, log_kappa_sd)
         pmd.Deterministic("score", pmd.math.sigmoid(b + a))
-        overdispersion.observe(k, n, b + a, log_kappa, j)
+        overdispersion.observe(k, n, b + a, log_kappa, steps)
     return model

@@ -74,7 +74,7 @@ def crossed_beta_binomial(
     """
     with pm.Model(coords=effects.coords(outcomes, task_density)) as model:
         k, n, z = effects.data(outcomes)
-        j = overdispersion.earlier_runs(outcomes)
+        steps = overdispersion.earlier_runs(outcomes)
         b = pmd.Normal("intercept", 0.0, np.float64(intercept))
         a = effects.config_effect(outcomes, config_sd)
         sigma_t = pmd.HalfNormal("task_sd", np.float64(task_sd))
@@ -86,9 +86,9 @@ def crossed_beta_binomial(
         log_weight = effects.node_logweight(z, shape)
         pmd.Deterministic("score", pmd.math.sigmoid(b + a + t).dot(pmd.math.exp(log_weight), dim="node"))
         if marginal:
-            loglik = overdispersion.log_mass_of_tasks(k, n, b + a + t, log_kappa, j)
+            loglik = overdispersion.log_mass_of_tasks(k, n, b + a + t, log_kappa, steps)
             effects.integrate_out(effects.log_coefficient(outcomes) + loglik, t, log_weight)
         else:
             t = effects.latent_effect(sigma_t, shape)
-            overdispersion.observe(k, n, b + a + t, log_kappa, j)
+            overdispersion.observe(k, n, b + a + t, log_kappa, steps)
     return model

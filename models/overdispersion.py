@@ -9,9 +9,11 @@ product over the runs of a cell::
 
 Differences of log gamma functions, the textbook form, lose every digit at large kappa; here psi = 0 *is* the binomial.
 Polya's urn reads off it: each pass makes the next one likelier by psi.
+
+Where a board has very many runs, those between two counts that occur on it are summed at once by Stirling's series.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +26,34 @@ TINY = 1e-300
 """Floor of a probability: its logarithm stays finite with its derivatives."""
 
 
-def earlier_runs(outcomes: xr.Dataset) -> Any:
-    """Register ``earlier_runs`` over ``step`` in the open model: j = 0, 1, ... below the largest number of runs."""
-    count = int(outcomes["trials"].max())
-    pm.modelcontext(None).add_coord("step", np.arange(count))
-    return pmd.Data("earlier_runs", np.arange(float(count)), dims=("step",))
+DENSE = 32
+"""Runs of a cell that have a term each; the series for those after them is then good to the last digit."""
+
+
+class Steps(NamedTuple):
+    """Runs by what came before them: ``start`` j over ``step``, ``width`` how many runs from there are summed at once.
+
+    ``wide``: whether any is more than one.
+    """
+
+    start: Any
+    width: Any
+    wide: bool
+
+
+def earlier_runs(outcomes: xr.Dataset) -> Steps:
+    """Register ``earlier_runs`` and ``runs_at_once`` over ``step`` in the open model: j = 0, 1, ... and one run each.
+
+    After the first `DENSE`, steps go from one of the board's counts of passes, fails or runs to the next: no sum over
+    runs ends inside one.
+    """
+    k, n = outcomes["successes"].values, outcomes["trials"].values
+    most = int(n.max())
+    counts = np.unique(np.concatenate([k, n - k, n], axis=None))
+    edges = np.unique(np.concatenate([np.arange(min(most, DENSE) + 1), counts[counts > DENSE]]))
+    pm.modelcontext(None).add_coord("step", edges[:-1])
+    start = pmd.Data("earlier_runs", edges[:-1].astype(float), dims=("step",))
+    return Steps(start, pmd.Data("runs_at_once", np.diff(edges).astype(float), dims=("step",)), most > DENSE)
 
 
 def log_kappa(outcomes: xr.Dataset, log_kappa_mean: float, log_kappa_sd: float) -> Any:
@@ -44,7 +69,7 @@ def log_kappa(outcomes: xr.Dataset, log_kappa_mean: float, log_kappa_sd: float) 
     return pmd.Normal("log_kappa", mean, sd, dims="config")
 
 
-def log_mass_of_tasks(k: Any, n: Any, eta: Any, log_kappa: Any, j: Any) -> Any:
+def log_mass_of_tasks(k: Any, n: Any, eta: Any, log_kappa: Any, steps: Steps) -> Any:
     """Return the sum over configs of log p(k) less log C(n, k), over (task, node).
 
     Sums over configs and runs are matrix products: no array of tasks x configs x nodes is made.
@@ -57,25 +82,28 @@ def log_mass_of_tasks(k: Any, n: Any, eta: Any, log_kappa: Any, j: Any) -> Any:
         Logit of mu (config, node).
     log_kappa
         Over config.
-    j
-        `earlier_runs`.
+    steps
+        From `earlier_runs`.
     """
-    added = j * pmd.math.exp(-log_kappa)
-    passes = _sum_taken(k > j, pmd.math.log(_probability(eta) + added))
-    fails = _sum_taken(n - k > j, pmd.math.log(_probability(-eta) + added))
-    return passes + fails - _sum_taken(n > j, pmd.math.log1p(added))
+    psi = pmd.math.exp(-log_kappa)
+
+    def total(count: Any, p: Any) -> Any:
+        return (count > steps.start).astype("float64").dot(_log_rising(p, psi, steps), dim=("config", "step"))
+
+    return total(k, _probability(eta)) + total(n - k, _probability(-eta)) - total(n, 1.0)
 
 
-def _sum_taken(taken: Any, logs: Any) -> Any:
-    return taken.astype("float64").dot(logs, dim=("config", "step"))
+def log_mass_of_cells(k: Any, n: Any, eta: Any, log_kappa: Any, steps: Steps) -> Any:
+    """Return log p(k) less log C(n, k) of every cell, for eta over (task, config)."""
+    psi, j = pmd.math.exp(-log_kappa), steps.start
+    if steps.wide:
 
+        def total(count: Any, p: Any) -> Any:
+            return pmd.math.where(j < count, _log_rising(p, psi, steps), 0.0).sum("step")
 
-def log_mass_of_cells(k: Any, n: Any, eta: Any, log_kappa: Any, j: Any) -> Any:
-    """Return log p(k) less log C(n, k), for eta over (task, config).
-
-    The passes of a cell are put first and its fails after them, so that each run has one factor.
-    """
-    psi, passed = pmd.math.exp(-log_kappa), j < k
+        return total(k, _probability(eta)) + total(n - k, _probability(-eta)) - total(n, 1.0)
+    # The passes of a cell first and its fails after them: one factor a run, half the logarithms.
+    passed = j < k
     drawn = pmd.math.where(passed, _probability(eta), _probability(-eta)) + pmd.math.where(passed, j, j - k) * psi
     return pmd.math.log(pmd.math.where(j < n, drawn / (1 + j * psi), 1.0)).sum("step")
 
@@ -84,25 +112,49 @@ def _probability(eta: Any) -> Any:
     return pmd.math.maximum(pmd.math.sigmoid(eta), TINY)
 
 
-def observe(k: Any, n: Any, eta: Any, log_kappa: Any, j: Any) -> Any:
+def _log_rising(p: Any, psi: Any, steps: Steps) -> Any:
+    """Return, over ``step``, the sum of log(p + i psi) for i from ``start`` to ``start + width - 1``.
+
+    For a width above one it is log Gamma(x + w) - log Gamma(x) + w log psi at x = p / psi + start, by Stirling's
+    series with its large terms cancelled beforehand (Abramowitz and Stegun 1964, 6.1.41).
+    """
+    j, w = steps.start, steps.width
+    first = p + j * psi
+    if not steps.wide:
+        return pmd.math.log(first)
+    last = first + w * psi
+    x = first / psi
+    many = (x - 0.5) * pmd.math.log1p(w / x) + w * (pmd.math.log(last) - 1.0) + _series(last / psi) - _series(x)
+    return pmd.math.where(w > 1, many, pmd.math.log(first))
+
+
+def _series(x: Any) -> Any:
+    """Return log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2."""
+    square = 1 / (x * x)
+    return (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / x
+
+
+def observe(k: Any, n: Any, eta: Any, log_kappa: Any, steps: Steps) -> Any:
     """Register ``successes_observed`` (task, config), a beta-binomial with logit mean ``eta``, observed as ``k``."""
 
-    def logp(value: Any, n: Any, eta: Any, log_kappa: Any, j: Any) -> Any:
+    def logp(value: Any, n: Any, eta: Any, log_kappa: Any, start: Any, width: Any) -> Any:
         k, n, eta = (pmd.as_xtensor(x, dims=CELL) for x in (value, n, eta))
-        log_kappa, j = pmd.as_xtensor(log_kappa, dims=("config",)), pmd.as_xtensor(j, dims=("step",))
+        j, w = (pmd.as_xtensor(x, dims=("step",)) for x in (start, width))
+        log_kappa = pmd.as_xtensor(log_kappa, dims=("config",))
         log_gamma = pmd.math.gammaln
         coefficient = log_gamma(n + 1.0) - log_gamma(k + 1.0) - log_gamma(n - k + 1.0)
-        return (coefficient + log_mass_of_cells(k, n, eta, log_kappa, j)).transpose(*CELL).values
+        return (coefficient + log_mass_of_cells(k, n, eta, log_kappa, Steps(j, w, steps.wide))).transpose(*CELL).values
 
     return pm.CustomDist(
         "successes_observed",
         n.transpose(*CELL).values,
         (eta + 0.0 * n).transpose(*CELL).values,
         log_kappa.values,
-        j.values,
+        steps.start.values,
+        steps.width.values,
         logp=logp,
         random=_random,
-        signature="(t,c),(t,c),(c),(s)->(t,c)",
+        signature="(t,c),(t,c),(c),(s),(s)->(t,c)",
         observed=k.transpose(*CELL).values,
         dtype="int64",
         dims=CELL,
@@ -113,7 +165,7 @@ def _random(
     n: npt.NDArray[np.int64],
     eta: npt.NDArray[np.float64],
     log_kappa: npt.NDArray[np.float64],
-    _: npt.NDArray[np.float64],
+    *_: npt.NDArray[np.float64],
     rng: np.random.Generator,
     size: Any = None,
 ) -> npt.NDArray[np.int64]:

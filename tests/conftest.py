@@ -48,7 +48,7 @@ def small_fit(small_board: xr.Dataset) -> xr.DataTree:
     """One real fit of the crossed model, for the whole session; copy before changing it."""
     from evalbayes import fit
 
-    return fit(small_board, method="laplace")
+    return fit(small_board, "crossed", method="laplace")
 
 
 @pytest.fixture(scope="session")

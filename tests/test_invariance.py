@@ -44,7 +44,7 @@ def turned_fit(small_board):
     renamed = turned.assign_coords(
         config=[f"model {name}" for name in turned.config.values], task=[f"{name}?" for name in turned.task.values]
     )
-    return fit(renamed, method="laplace", seed=1)
+    return fit(renamed, "crossed", method="laplace", seed=1)
 
 
 @pytest.mark.parametrize("target", [{"tasks": "fixed"}, {"tasks": "sampled"}, {"population": "reweighted"}])
@@ -90,7 +90,7 @@ def test_a_duplicated_config_has_the_same_answer():
     """Two copies of one config and their mirror image on the board: 6 comparisons, 4 in 100,000."""
     board = simulate.board(5, 30, 2, seed=2)
     copied = xr.concat([board, board.isel(config=[1]).assign_coords(config=["copy"])], "config")
-    made = fit(copied.drop_vars("outcome"), method="laplace")
+    made = fit(copied.drop_vars("outcome"), "crossed", method="laplace")
     original = board.config.values[1]
     for tasks in ("fixed", "sampled"):
         result = posterior.score(made, tasks=tasks)
@@ -110,7 +110,7 @@ def test_complete_separation_is_an_ordinary_case(config_sd, mean, upper):
     intercept, to which model-a is all but insensitive. Within 4.5 Monte Carlo errors and half the last digit.
     """
     board = board_of([[0] * 5, [2, 3, 2, 3, 2], [5] * 5], 5)
-    made = fit(board, method="laplace", config_sd=config_sd, task_sd=1.0, task_density="normal", draws=4000)
+    made = fit(board, "crossed", method="laplace", config_sd=config_sd, task_sd=1.0, task_density="normal", draws=4000)
     result = posterior.score(made, tasks="fixed")
     assert np.isfinite(result.interval).all()
     a = result.isel(config=0)
@@ -124,7 +124,7 @@ def test_complete_separation_is_an_ordinary_case(config_sd, mean, upper):
 
 def test_a_constant_response():
     """Case 53: every cell 1 of 10. The intercept is log(1/9), both spreads are near zero, nothing breaks."""
-    made = fit(board_of(np.ones((10, 10), int), 10), method="laplace")
+    made = fit(board_of(np.ones((10, 10), int), 10), "crossed", method="laplace")
     draws = made["posterior"]
     assert float(draws.intercept.mean()) == pytest.approx(np.log(1 / 9), abs=0.1)
     assert float(draws.config_sd.median()) < 0.25
@@ -133,6 +133,26 @@ def test_a_constant_response():
         result = posterior.score(made, tasks=tasks)
         assert np.isfinite(result.interval).all()
         np.testing.assert_allclose(result.estimate, 0.1, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    "successes", [[[0] * 5, [2, 3, 2, 3, 2], [5] * 5], [[1] * 5] * 5], ids=["separated", "constant"]
+)
+def test_boards_at_the_edge_are_ordinary_for_the_model_that_they_get(successes):
+    """Cases 52 and 53 under the beta-binomial model, chosen from the data: finite, inside (0, 1), no divergence.
+
+    Five runs a cell. Which method passes is left to `auto`; what fails all of them raises.
+    """
+    board = board_of(successes, 5)
+    made = fit(board, draws=1000)
+    print({name: made.attrs[name] for name in ("model", "method", "why")})
+    assert made.attrs["model"] == "crossed_beta_binomial"
+    assert made.attrs.get("divergences", 0) == 0
+    observed = (board.successes / board.trials).mean("task")
+    for tasks in ("fixed", "sampled"):
+        result = posterior.score(made, tasks=tasks, population="reweighted" if tasks == "sampled" else "model")
+        assert ((result.interval > 0) & (result.interval < 1)).all()
+        np.testing.assert_allclose(result.estimate, observed, atol=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +165,7 @@ def uneven():
     trials = np.full((3, 20), 4)
     trials[1, 14:] = successes[1, 14:] = 0
     board = board_of(successes, trials)
-    return board, fit(board, method="laplace")
+    return board, fit(board, "crossed", method="laplace")
 
 
 def test_observed_fixed_and_sampled_are_three_numbers(uneven):
@@ -180,7 +200,7 @@ def test_a_task_without_runs_changes_nothing(uneven):
     """An empty task adds exactly nothing to the likelihood: the other answers within Monte Carlo error (18, 1e-4)."""
     board, made = uneven
     empty = (board * 0).isel(task=[0]).assign_coords(task=["never run"])
-    longer = fit(xr.concat([board, empty], "task").assign_attrs(board.attrs), method="laplace", seed=3)
+    longer = fit(xr.concat([board, empty], "task").assign_attrs(board.attrs), "crossed", method="laplace", seed=3)
     mine, theirs = (posterior.score(one) for one in (made, longer))
     assert_close(mine, effective(made), theirs, effective(longer))
     np.testing.assert_array_equal(mine.observed, theirs.observed)
@@ -193,18 +213,20 @@ if sys.argv[2] == "one core":
 from evalbayes import simulate
 from evalbayes.fit import fit
 from evalbayes.storage import save_fit
+method = sys.argv[3]
 if sys.argv[2] != "one core":
     fit(simulate.board(4, 10, 1, seed=9), method="laplace", draws=200)
-save_fit(fit(simulate.board(6, 20, 2, seed=3), method="laplace", seed=5), sys.argv[1])
+save_fit(fit(simulate.board(4, 12, 2, seed=3, kappa=2.0), "crossed", method=method, seed=5), sys.argv[1])
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="a process cannot be held to one core here")
-def test_same_seed_same_numbers_on_one_core_and_two(tmp_path):
-    """Every bit of every array, in a process held to one core, with all cores, and after another fit."""
+@pytest.mark.parametrize("method", ["laplace", "nuts"])
+def test_same_seed_same_numbers_on_one_core_and_two(tmp_path, method):
+    """Case 76: every bit of every array, in a process held to one core, with all cores, and after another fit."""
     fits = []
     for cores in ("one core", "all cores, after another fit"):
-        command = [sys.executable, "-c", TWICE, str(tmp_path / "fit.nc"), cores]
+        command = [sys.executable, "-c", TWICE, str(tmp_path / "fit.nc"), cores, method]
         run = subprocess.run(command, capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
         fits.append(load_fit(tmp_path / "fit.nc"))

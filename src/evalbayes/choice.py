@@ -28,7 +28,9 @@ def chosen(outcomes: xr.Dataset, model: str | ModelFunction | None) -> tuple[str
         If there is no such model, file or function.
     """
     if callable(model):
-        return f"{model.__module__}:{getattr(model, '__name__', 'model')}", model, "asked for"
+        module, function = model.__module__, getattr(model, "__name__", "model")
+        packaged = module == f"evalbayes.models.{function}"
+        return function if packaged else f"{module}:{function}", model, "asked for"
     name, why = (model, "asked for") if model else _from_data(outcomes)
     if ":" in name:
         return name, _from_file(name), why

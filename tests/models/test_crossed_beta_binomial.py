@@ -1,5 +1,6 @@
 """The beta-binomial models against independent computation: scipy's densities, adaptive quadrature, exact fractions."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,6 @@ import xarray as xr
 from scipy import integrate, special, stats
 
 from evalbayes.density import compile_density, data_of
-from evalbayes.models import overdispersion
 from evalbayes.models.beta_binomial import beta_binomial
 from evalbayes.models.crossed import crossed
 from evalbayes.models.crossed_beta_binomial import crossed_beta_binomial
@@ -116,6 +116,19 @@ def one_cell(k: int, n: int) -> xr.Dataset:
     )
 
 
+def of_one_cell(k: int, n: int, form: bool):
+    """The log likelihood of one cell; with a task effect of sd 1e-30 the grid's integral is the mass at mu itself."""
+    model = crossed_beta_binomial(one_cell(k, n), task_density="normal", marginal=form)
+    density, data = compile_density(model), data_of(model)
+
+    def log_likelihood(**values: float) -> float:
+        values |= {"task_sd_log__": np.log(1e-30), "task_effect": 0.0}
+        x = np.concatenate([np.ravel(values[name]) for name in density.slices])
+        return float(density.logp(x, data) - density.log_prior(x, data))
+
+    return log_likelihood
+
+
 def exact(k: int, n: int, mu: Fraction, kappa: Fraction) -> float:
     """Log of the beta-binomial mass, in whole numbers until the last step."""
     mass = Fraction(int(special.comb(n, k, exact=True)))
@@ -126,22 +139,16 @@ def exact(k: int, n: int, mu: Fraction, kappa: Fraction) -> float:
 
 
 @pytest.mark.parametrize("form", [False, True])
-@pytest.mark.parametrize("power", [2, 4, 6, 8, 10, 12, 14, 16])
-def test_full_precision_at_every_kappa(power, form):
+def test_full_precision_at_every_kappa(form):
     """Case 50: y = 2 of 5 at mu = 1/2; differences of log gammas give a probability above 1 at 1e16."""
     k, n = 2, 5
-    model = crossed_beta_binomial(one_cell(k, n), task_density="normal", marginal=form)
-    density = compile_density(model)
-    data = data_of(model)
-    # With a task effect of sd 1e-30 the grid's integral is the mass at mu = 1/2.
-    values = {"intercept": 0.0, "log_kappa": power * np.log(10.0), "task_sd_log__": np.log(1e-30), "task_effect": 0.0}
-    x = np.concatenate([np.ravel(values[name]) for name in density.slices])
-    found = float(density.logp(x, data) - density.log_prior(x, data))
-    expected = exact(k, n, Fraction(1, 2), Fraction(10) ** power)
-    print(
-        f"kappa 1e{power}: {found:.15f}, exact {expected:.15f}, scipy {log_mass(k, n, 0.5, power * np.log(10.0)):.6f}"
-    )
-    assert found == pytest.approx(expected, abs=1e-13)
+    log_likelihood = of_one_cell(k, n, form)
+    for power in range(2, 17, 2):
+        found = log_likelihood(intercept=0.0, log_kappa=power * np.log(10.0))
+        expected = exact(k, n, Fraction(1, 2), Fraction(10) ** power)
+        scipys = log_mass(k, n, 0.5, power * np.log(10.0))
+        print(f"kappa 1e{power}: {found:.15f}, exact {expected:.15f}, scipy {scipys:.6f}")
+        assert found == pytest.approx(expected, abs=1e-13)
 
 
 def test_the_published_values_of_case_50():
@@ -208,13 +215,38 @@ def test_one_run_says_nothing_of_kappa():
     np.testing.assert_allclose(np.exp(masses), 0.3, rtol=1e-12)
 
 
-@pytest.mark.parametrize("many", [(97, 200), (0, 300), (300, 300)])
-def test_cells_of_many_runs(many):
-    k, n = many
-    density = compile_density(beta_binomial(one_cell(k, n)))
-    x = np.concatenate([np.ravel({"intercept": 0.4, "log_kappa": 1.7}[name]) for name in density.slices])
-    found = float(density.logp(x, data_of(density.model)) - density.log_prior(x, data_of(density.model)))
-    assert found == pytest.approx(float(log_mass(k, n, special.expit(0.4), 1.7)), abs=1e-10)
+def by_the_run(k: int, n: int, mu: float, kappa: float) -> float:
+    """The log mass without its coefficient, a run at a time in extended precision."""
+    long = np.longdouble
+
+    def rising(p: float, runs: int) -> np.longdouble:
+        return np.log(long(p) + np.arange(runs, dtype=long) / long(kappa)).sum()
+
+    return float(rising(mu, k) + rising(1 - mu, n - k) - rising(1.0, n))
+
+
+@pytest.mark.parametrize("form", [False, True])
+@pytest.mark.parametrize(("k", "n"), [(97, 200), (40, 40), (31, 10_000), (199_990, 200_000)])
+def test_cells_of_many_runs_are_summed_as_if_run_by_run(k, n, form):
+    """Runs after the thirty-second go by Stirling's series, between counts that occur: relative error below 1e-12."""
+    log_likelihood = of_one_cell(k, n, form)
+    coefficient = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    for kappa in (1e-3, 1.0, 50.0, 1e8):
+        found = log_likelihood(intercept=0.4, log_kappa=np.log(kappa)) - coefficient
+        expected = by_the_run(k, n, special.expit(0.4), kappa)
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-8)
+
+
+def test_steps_of_many_runs_end_where_counts_do():
+    trials = np.array([[100, 50, 3], [100, 0, 100]])
+    successes = np.array([[60, 33, 3], [100, 0, 1]])
+    cell = ("config", "task")
+    board = xr.Dataset(
+        {"successes": (cell, successes), "trials": (cell, trials)}, coords={"config": ["a", "b"], "task": list("xyz")}
+    )
+    data = data_of(crossed_beta_binomial(board, marginal=True))
+    ends = np.asarray(data["earlier_runs"] + data["runs_at_once"]).tolist()
+    assert ends == [*range(1, 33), 33, 40, 50, 60, 99, 100]
 
 
 def test_simulated_counts_are_the_beta_binomials(board):
@@ -273,6 +305,6 @@ def test_one_config_has_neither_effect_nor_scale(board):
 
 def test_earlier_runs_are_data(board):
     """A board of more runs is another argument of the compiled density, not another constant in it."""
-    model = crossed_beta_binomial(board, marginal=True)
-    np.testing.assert_array_equal(data_of(model)["earlier_runs"], np.arange(int(board["trials"].max())))
-    assert overdispersion.CELL == ("task", "config")
+    data = data_of(crossed_beta_binomial(board, marginal=True))
+    np.testing.assert_array_equal(data["earlier_runs"], np.arange(int(board["trials"].max())))
+    np.testing.assert_array_equal(data["runs_at_once"], 1.0)

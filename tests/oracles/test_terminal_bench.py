@@ -8,6 +8,7 @@ points for these entries, were computed independently of this package.
 import pandas as pd
 import pytest
 
+from evalbayes import check, fit, read
 from evalbayes.frequentist import score
 from evalbayes.outcomes import from_counts
 
@@ -40,3 +41,27 @@ def test_scores_and_fixed_task_errors_are_those_of_the_board(leaders):
 def test_new_tasks_need_wider_errors(leaders):
     se = 100 * score(leaders, method="clustered_normal").se
     assert ((se > 4.05) & (se < 4.35)).all()
+
+
+@pytest.fixture(scope="module")
+def fitted(shared_data):
+    return fit(read(shared_data / "terminal_bench_2_counts.csv.gz"), method="laplace")
+
+
+def test_the_beta_binomial_fits_in_seconds(fitted):
+    """83 x 89, 1 to 6 runs a cell: 173 parameters. The time is printed, not asserted: a machine may be busy."""
+    seen = fitted.attrs
+    print(
+        f"by laplace: {seen['seconds']:.1f} s, k-hat {seen['k_hat']:.2f}, weight ESS {seen['weight_ess']:.0f} of "
+        f"{seen['proposals']}, {seen['grid_nodes']} nodes, grid error {seen['grid_error']:.1e}"
+    )
+    assert seen["model"] == "crossed_beta_binomial"
+    assert seen["weight_ess"] >= 1000
+    assert check.sampler(fitted).passed.all()
+
+
+def test_cells_depart_from_additivity_and_the_model_says_by_how_much(fitted):
+    """The binomial's dispersion here is 2.19; under the beta-binomial it is 1, and the population fits."""
+    print(f"dispersion {fitted.attrs['dispersion']:.2f}, mean gap {100 * fitted.attrs['mean_gap']:+.2f} points")
+    assert fitted.attrs["dispersion"] == pytest.approx(1, abs=0.1)
+    assert abs(fitted.attrs["mean_gap"]) < 0.005
