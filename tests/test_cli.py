@@ -228,10 +228,9 @@ def test_report_writes_a_page_and_its_numbers(run: Run, runs: Path, tmp_path: Pa
         ("config,task,outcome\na,t,1.5\n", "1.5"),
         ("config,task,run,outcome\na,t,1,1\na,t,1,0\n", "line 3"),
         ("config,task,outcome\na\0,t,1\n", "NUL"),
-        ("config,task,outcome\na,t,1\na,u,0\n", "1 config"),
         ("config,task,outcome\na,t,1\nb,t,0\n", "1 task"),
     ],
-    ids=["empty", "no column", "word", "range", "conflict", "NUL", "one config", "one task"],
+    ids=["empty", "no column", "word", "range", "conflict", "NUL", "one task"],
 )
 def test_bad_input_is_one_line_and_leaves_no_file(run: Run, tmp_path: Path, text: str, said: str) -> None:
     log, target = tmp_path / "log.csv", tmp_path / "out"

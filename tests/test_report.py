@@ -77,7 +77,8 @@ def fabricated(board: xr.Dataset, fixed: bool = False) -> Answers:
 
 
 def fitted(**attrs: object) -> xr.DataTree:
-    tree = xr.DataTree()
+    draws = xr.Dataset({"intercept": (("chain", "draw"), np.zeros((1, 2)))})
+    tree = xr.DataTree.from_dict({"posterior": draws})
     tree.attrs = {"model": "crossed", "method": "laplace", "why": "its weights pass", "seed": 0, "draws": 500, **attrs}
     return tree
 
@@ -211,14 +212,13 @@ def test_coverage_is_not_rounded_up_to_all() -> None:
 
 def test_checks_say_passed_and_failed() -> None:
     score = fabricated(board_with(["a", "b", "c"])).score
-    found = {
-        check.name: check.verdict for check in checks({"k_hat": 0.31, "weight_ess": 120.0, "grid_error": 1e-7}, score)
-    }
+    seen = checks(fitted(k_hat=0.31, weight_ess=120.0, grid_error=1e-7, grid_limit=1e-5), score)
+    found = {check.name: check.verdict for check in seen}
     assert found["Pareto k-hat"] == "passed"
     assert found["Weight ESS"] == "failed"
     assert found["Grid error"] == "passed"
     assert "R-hat, worst" not in found
-    gap = checks({"mean_gap": -0.03, "worst_gap": -0.05, "gate": "failed"}, score)[-1]
+    gap = checks(fitted(mean_gap=-0.03, worst_gap=-0.05, gate="failed"), score)[-1]
     assert (gap.value, gap.verdict) == ("−3.00 points on average, −5.00 at worst", "failed")
 
 
