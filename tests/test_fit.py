@@ -102,7 +102,8 @@ def test_whitened_chains_pass_every_check(whitened):
     assert checks.passed.all()
     assert whitened.attrs["divergences"] == 0
     assert {"r_hat", "ess_bulk", "ess_tail", "divergences", "bfmi", "stuck"} <= set(checks["check"].values)
-    assert [whitened.attrs[name] for name in ("chains", "chain_draws", "tune", "target_accept")] == [4, 1500, 200, 0.8]
+    settings = ("chains", "chain_draws", "tune", "target_accept", "sampler_seed")
+    assert [whitened.attrs[name] for name in settings] == [4, 1500, 200, 0.8, 1]
     assert whitened["posterior"].sizes["draw"] == 1500
 
 

@@ -1,5 +1,6 @@
 """Fits by NUTS: in coordinates made by Laplace's approximation, or on the model as written and nothing else."""
 
+import json
 from typing import Any
 
 import jax
@@ -56,7 +57,7 @@ def by_nuts(
     w = sampled["posterior"].to_dataset()["w"].values
     x = over_draws(geometry.positions(latent), (w.reshape(-1, latent.size),), (at, data))
     values = laplace.draws_of(latent, reported(model), x, data)
-    return _tree("nuts", labelled(model, values, chains=CHAINS), sampled, TUNE, TARGET_ACCEPT)
+    return _tree("nuts", labelled(model, values, chains=CHAINS), sampled)
 
 
 def by_latent(
@@ -68,9 +69,15 @@ def by_latent(
     compiled = nutpie.compile_pymc_model(model, backend="jax", gradient_backend="jax", var_names=reported(model))
     say(f"sampling {CHAINS} chains of {_chain_draws(draws)}")
     # The intercept and the mean of the task effects trade places: a ridge that a diagonal metric does not see.
-    settings = {"tune": LATENT_TUNE, "target_accept": LATENT_TARGET_ACCEPT, "adaptation": "low_rank"}
-    sampled = _run(compiled, draws=draws, seed=seed, **settings)
-    return _tree("latent", sampled["posterior"].to_dataset(), sampled, LATENT_TUNE, LATENT_TARGET_ACCEPT)
+    sampled = _run(
+        compiled,
+        draws=draws,
+        seed=seed,
+        tune=LATENT_TUNE,
+        target_accept=LATENT_TARGET_ACCEPT,
+        adaptation="low_rank",
+    )
+    return _tree("latent", sampled["posterior"].to_dataset(), sampled)
 
 
 def _chain_draws(draws: int) -> int:
@@ -111,16 +118,21 @@ def _run(compiled: Any, *, draws: int, seed: int, **settings: Any) -> xr.DataTre
     return sampled
 
 
-def _tree(method: str, posterior: xr.Dataset, sampled: xr.DataTree, tune: int, target_accept: float) -> xr.DataTree:
-    """Return posterior and statistics as a fit, without the object columns that no file format holds."""
+def _tree(method: str, posterior: xr.Dataset, sampled: xr.DataTree) -> xr.DataTree:
+    """Return posterior and statistics as a fit, without the object columns that no file format holds.
+
+    The settings in its attrs are those the sampler reports, not those it was asked for.
+    """
     stats = sampled["sample_stats"].to_dataset()
-    stats = stats.drop_vars([name for name in stats.data_vars if stats[name].dtype == object])
-    tree = xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats})
+    used = json.loads(stats.attrs["inference_library_settings"])["settings"]
+    stats = stats.drop_vars([name for name in stats.data_vars if stats[name].dtype == object]).drop_attrs()
+    tree = xr.DataTree.from_dict({"posterior": posterior.drop_attrs(), "sample_stats": stats})
     tree.attrs = {
         "method": method,
         "chains": posterior.sizes["chain"],
-        "chain_draws": posterior.sizes["draw"],
-        "tune": tune,
-        "target_accept": target_accept,
+        "chain_draws": used["num_draws"],
+        "tune": used["num_tune"],
+        "target_accept": used["adapt_options"]["step_size_settings"]["target_accept"],
+        "sampler_seed": used["seed"],
     }
     return tree

@@ -26,10 +26,13 @@ import numpy as np
 from scipy import linalg
 
 from evalbayes.density import KEPT, Data, Density, batched, over_draws
+from evalbayes.errors import SamplingError
 from evalbayes.marginal import Settled
 from evalbayes.nodes import conditional
 
 LEAST_PRECISION = 1e-6
+MOST_PARAMETERS = 6000
+"""Above this the covariance matrix costs more memory and time than it saves."""
 
 
 class Coordinates(NamedTuple):
@@ -51,7 +54,11 @@ def coordinates(settled: Settled, latent: Density, data: Data) -> Coordinates:
     ------
     KeyError
         If the two forms of the model do not name their variables alike.
+    SamplingError
+        If there are more than `MOST_PARAMETERS`.
     """
+    if latent.size > MOST_PARAMETERS:
+        raise SamplingError(f"nuts: {latent.size} parameters, above {MOST_PARAMETERS}; try method='latent'")
     x, precision = _joint(settled, latent)
     compiled = _compiled(latent)
     effect = latent.is_effect
