@@ -24,6 +24,8 @@ import xarray as xr
 CELL = ("task", "config")
 TINY = 1e-300
 """Floor of a probability: its logarithm stays finite with its derivatives."""
+LARGEST_LOG = 500.0
+"""Of a kappa in simulation; cells are additive to the last digit long before."""
 
 
 DENSE = 32
@@ -170,6 +172,6 @@ def _random(
     size: Any = None,
 ) -> npt.NDArray[np.int64]:
     """Draw every cell's probability, then its runs; Beta's shapes are kept above 0, where its draw is 0 or 1."""
-    mu, kappa = 1 / (1 + np.exp(-eta)), np.exp(log_kappa)
+    mu, kappa = np.exp(-np.logaddexp(0.0, -eta)), np.exp(np.minimum(log_kappa, LARGEST_LOG))
     p = rng.beta(np.maximum(mu * kappa, TINY), np.maximum((1 - mu) * kappa, TINY))
-    return rng.binomial(n, p)
+    return np.asarray(rng.binomial(n, p))

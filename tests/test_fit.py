@@ -15,9 +15,10 @@ from evalbayes.errors import ArgumentError, NotIdentifiedError, OutcomesError, S
 from evalbayes.fit import fit
 from evalbayes.models import crossed as crossed_module
 from evalbayes.outcomes import from_counts
+from evalbayes.storage import load_fit, save_fit
 
 fit_module = importlib.import_module("evalbayes.fit")  # `evalbayes.fit` is the function
-RAGGED = simulate.board(6, 50, 4, seed=12, kappa=3.0, ragged=True, missing=0.1)
+RAGGED = simulate.board(6, 50, 4, seed=13, kappa=3.0, ragged=True, missing=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +106,14 @@ def test_whitened_chains_pass_every_check(whitened):
     settings = ("chains", "chain_draws", "tune", "target_accept", "sampler_seed")
     assert [whitened.attrs[name] for name in settings] == [4, 1500, 200, 0.8, 1]
     assert whitened["posterior"].sizes["draw"] == 1500
+
+
+def test_a_fit_by_chains_is_saved_and_asked_again(whitened, tmp_path):
+    """Case 76: no attribute or column that netCDF cannot hold, and the same answers from the file."""
+    back = load_fit(save_fit(whitened, tmp_path / "fit.nc"))
+    xr.testing.assert_identical(posterior.score(back), posterior.score(whitened))
+    xr.testing.assert_identical(check.sampler(back), check.sampler(whitened))
+    assert whitened.attrs["draws"] == 6000
 
 
 def test_laplace_says_how_good_it_is(fitted):
@@ -244,6 +253,14 @@ def test_an_unknown_method_is_refused_with_those_there_are(board):
     ("options", "words"),
     [
         ({"draws": 0}, "draws=0: an interval needs 100 or more"),
+        ({"draws": 150.5}, "draws=150.5: an interval needs 100 or more, a whole number"),
+        ({"seed": True}, "seed=True: give a whole number"),
+        ({"log_kappa_mean": -1.0}, "crossed_beta_binomial: log_kappa_mean=-1.0; give a positive number, such as 1.5"),
+        ({"intercept": None}, "intercept=None; give a positive number"),
+        ({"config_sd": np.nan}, "config_sd=nan; give a positive number"),
+        ({"task_density": "cauchy"}, "task_density='cauchy': choose one of mixture, normal"),
+        ({"model": 5}, "model=5: give a name, a function or 'file.py:function'"),
+        ({"model": ""}, "model='': choose one of crossed"),
         ({"seed": -1}, "seed=-1"),
         ({"seed": 2**63}, "seed="),
         ({"kappa": 1.0}, "no prior or option 'kappa'; it has intercept, config_sd, task_sd, log_kappa"),

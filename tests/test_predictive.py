@@ -1,6 +1,7 @@
 """Predictive boards: of the right shape, from the right parameters, with the moments that they must have."""
 
 import numpy as np
+import pymc as pm
 import pytest
 import xarray as xr
 from scipy import special
@@ -86,6 +87,22 @@ def test_parameters_that_the_fit_lacks_are_not_drawn_from_the_prior_unasked(fitt
         posterior_predictive(lacking)
 
 
+def test_another_model_than_the_fits_is_refused(fitted):
+    for other in ("crossed", "beta_binomial"):
+        with pytest.raises(ArgumentError, match="which the model has not; give the model= that it was fitted with"):
+            posterior_predictive(fitted, other)
+
+
+def test_more_boards_than_draws_are_as_many_as_draws_from_all_of_them(fitted, monkeypatch):
+    seen = []
+    inner = pm.sample_posterior_predictive
+    monkeypatch.setattr(pm, "sample_posterior_predictive", lambda tree, **k: seen.append(tree) or inner(tree, **k))
+    few = fitted.isel(draw=slice(50))
+    few.attrs = fitted.attrs
+    assert posterior_predictive(few, draws=120).sizes["draw"] == 50
+    np.testing.assert_array_equal(seen[0]["posterior"]["intercept"], few["posterior"]["intercept"])
+
+
 def test_prior_boards_come_with_the_parameters_behind_them():
     drawn = prior_predictive(BOARD, draws=300, seed=1)
     assert drawn["prior_predictive"]["successes"].dims == ("draw", "config", "task")
@@ -116,3 +133,5 @@ def test_no_draws_are_refused(fitted):
         posterior_predictive(fitted, draws=0)
     with pytest.raises(ArgumentError, match="draws=0"):
         prior_predictive(BOARD, draws=0)
+    with pytest.raises(ArgumentError, match="seed=-1"):
+        prior_predictive(BOARD, seed=-1)

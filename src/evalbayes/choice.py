@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pymc as pm
 import xarray as xr
 
@@ -27,11 +28,13 @@ def chosen(outcomes: xr.Dataset, model: str | ModelFunction | None) -> tuple[str
     ArgumentError
         If there is no such model, file or function.
     """
+    if not (model is None or callable(model) or isinstance(model, str)):
+        raise ArgumentError(f"model={model!r}: give a name, a function or 'file.py:function'")
     if callable(model):
         module, function = model.__module__, getattr(model, "__name__", "model")
         packaged = module == f"evalbayes.models.{function}"
         return function if packaged else f"{module}:{function}", model, "asked for"
-    name, why = (model, "asked for") if model else _from_data(outcomes)
+    name, why = (model, "asked for") if model is not None else _from_data(outcomes)
     if ":" in name:
         return name, _from_file(name), why
     if name not in NAMES:
@@ -55,7 +58,7 @@ def _from_data(outcomes: xr.Dataset) -> tuple[str, str]:
 def _from_file(name: str) -> ModelFunction:
     path, _, function = name.rpartition(":")
     if not Path(path).is_file():
-        raise ArgumentError(f"model={name!r}: no file {path}")
+        raise ArgumentError(f"model={name!r}: no file {path!r}; give 'file.py:function' or the function itself")
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     if spec is None or spec.loader is None:
         raise ArgumentError(f"model={name!r}: {path} is not a Python file")
@@ -66,8 +69,23 @@ def _from_file(name: str) -> ModelFunction:
     return getattr(module, function)  # type: ignore[no-any-return]
 
 
+def built(function: ModelFunction, outcomes: xr.Dataset, priors: dict[str, Any], *, marginal: bool = False) -> pm.Model:
+    """Build a model; a value that it refuses is the caller's argument."""
+    try:
+        return function(outcomes, marginal=marginal, **priors)
+    except ValueError as refused:
+        raise ArgumentError(str(refused)) from None
+
+
+def check_whole(name: str, value: Any, least: int, remedy: str = "") -> None:
+    """Refuse what is not a whole number from ``least`` to 2**63 - 1."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not (whole and least <= value < 2**63):
+        raise ArgumentError(f"{name}={value!r}: {remedy or f'give a whole number from {least} to 2**63 - 1'}")
+
+
 def check_priors(name: str, function: ModelFunction, priors: dict[str, Any]) -> None:
-    """Refuse a prior or option that the model does not have."""
+    """Refuse a prior or option that the model does not have, and a scale that is not a positive number."""
     known = inspect.signature(function).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         return
@@ -75,6 +93,9 @@ def check_priors(name: str, function: ModelFunction, priors: dict[str, Any]) -> 
         if prior not in known or prior == "marginal":
             options = ", ".join(option for option in list(known)[1:] if option != "marginal")
             raise ArgumentError(f"{name} has no prior or option {prior!r}; it has {options}")
+        value, usual = priors[prior], known[prior].default
+        if isinstance(usual, float) and not (isinstance(value, int | float | np.number) and 0 < value < np.inf):
+            raise ArgumentError(f"{name}: {prior}={value!r}; give a positive number, such as {usual:g}")
 
 
 def check_identified(outcomes: xr.Dataset, name: str) -> None:

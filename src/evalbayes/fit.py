@@ -17,7 +17,7 @@ from evalbayes.chains import by_latent, by_nuts
 from evalbayes.check.additivity import additivity
 from evalbayes.check.population import population
 from evalbayes.check.sampler import refuse_failed, sampler
-from evalbayes.choice import ModelFunction, check_identified, check_priors, chosen, notes
+from evalbayes.choice import ModelFunction, check_identified, check_priors, check_whole, chosen, notes
 from evalbayes.errors import ArgumentError, SamplingError
 from evalbayes.importance import by_laplace
 from evalbayes.marginal import Progress, Settled, settle
@@ -105,7 +105,7 @@ def fit(
     tree["observed_data"] = xr.DataTree(outcomes[["successes"]])
     tree["constant_data"] = xr.DataTree(outcomes[["trials", "errors"]])
     tree.attrs.update(
-        {"model": name, "model_why": model_why, "why": why, "seed": seed, "draws": draws}
+        {"model": name, "model_why": model_why, "why": why, "seed": seed, "draws": _count(tree)}
         | {"evalbayes_version": __version__, "note": notes(outcomes, tree["posterior"].to_dataset())}
         | {f"prior_{key}": value for key, value in priors.items()}
         | {key: gate.attrs[key] for key in ("gate", "mean_gap", "worst_gap", "mean_gap_se")}
@@ -116,15 +116,18 @@ def fit(
     return tree
 
 
+def _count(tree: xr.DataTree) -> int:
+    """Return how many posterior draws there are: chains may have more than were asked for."""
+    return int(tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"])
+
+
 def _check_arguments(outcomes: Any, method: str, draws: int, seed: int) -> None:
     if not isinstance(outcomes, xr.Dataset):
         raise ArgumentError(f"outcomes is a {type(outcomes).__name__}: give a board, such as evalbayes.read(path)")
     if method not in METHODS:
         raise ArgumentError(f"method={method!r}: choose one of {', '.join(METHODS)}")
-    if draws < LEAST_DRAWS:
-        raise ArgumentError(f"draws={draws}: an interval needs {LEAST_DRAWS} or more")
-    if not 0 <= seed < 2**63:
-        raise ArgumentError(f"seed={seed}: give a whole number from 0 to 2**63 - 1")
+    check_whole("draws", draws, LEAST_DRAWS, f"an interval needs {LEAST_DRAWS} or more, a whole number")
+    check_whole("seed", seed, 0)
 
 
 def _sampled(

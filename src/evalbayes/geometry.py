@@ -1,7 +1,7 @@
 """Coordinates in which a posterior is close to a standard normal, for NUTS to move in.
 
-From the vector x = (h, e) of the model as written, scalars h and effects e (task effects among them), to w in two
-steps.
+From the vector x = (h, e) of a model, marginal or as written, scalars h and effects e (task effects among them where
+they are not integrated out), to w in two steps.
 
 Element by element, an effect is written as its prior given h and its likelihood would have it, both normal::
 
@@ -13,7 +13,7 @@ one, and between them what suits each element: no funnel is left where a scale m
 and Skold 2007, Statistical Science 22, 59-73; Gorinova, Moore and Hoffman 2020, ICML).
 
 Then (h, v) = U w with U U' the covariance of Laplace's approximation, carried into these coordinates. What is sampled
-is the density of the model as written; the approximation decides how fast, not what is found.
+is the model's own density; the approximation decides how fast, not what is found.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class Coordinates(NamedTuple):
 
 
 def coordinates(settled: Settled, latent: Density, data: Data) -> Coordinates:
-    """Return coordinates for ``latent`` from the expansion of its marginal density.
+    """Return coordinates for ``latent``, the model as written or its marginal density itself, from the expansion.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def _joint(settled: Settled, latent: Density) -> tuple[np.ndarray, np.ndarray]:
     x, precision = np.zeros(latent.size), np.zeros((latent.size, latent.size))
     x[place] = mode
     precision[np.ix_(place, place)] = joint
-    if settled.seen is None:
+    if "task_effect" not in latent.slices:
         return x, precision
     task = np.arange(latent.size)[latent.slices["task_effect"]]
     mean, variance = (np.asarray(part) for part in jax.jit(_moments(density))(mode, settled.data))

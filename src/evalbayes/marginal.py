@@ -11,7 +11,7 @@ import xarray as xr
 from scipy import special
 
 from evalbayes import laplace, nodes
-from evalbayes.choice import ModelFunction
+from evalbayes.choice import ModelFunction, built
 from evalbayes.density import KEPT, Data, Density, compile_density, data_of, flatten
 from evalbayes.errors import SamplingError
 
@@ -47,7 +47,7 @@ def settle(outcomes: xr.Dataset, function: ModelFunction, priors: dict[str, Any]
         If there is no maximum, or no grid resolves the integrals.
     """
     say("building the marginal model")
-    model = function(outcomes, marginal=True, **priors)
+    model = built(function, outcomes, priors, marginal=True)
     density = compiled_once(function, model, priors, marginal=True)
     x = flatten(density, _start(model, outcomes))
     z = nodes.first_nodes(outcomes, overdispersed="log_kappa" in model.named_vars) if has_grid(density) else None

@@ -13,7 +13,7 @@ import pymc as pm
 import xarray as xr
 
 from evalbayes.cells import flattened
-from evalbayes.choice import ModelFunction, check_priors, chosen
+from evalbayes.choice import ModelFunction, built, check_priors, check_whole, chosen
 from evalbayes.errors import ArgumentError
 from evalbayes.schema import validate
 
@@ -54,11 +54,12 @@ def prior_predictive(
     >>> from evalbayes.predictive import prior_predictive                            # doctest: +SKIP
     >>> prior_predictive(eb.datasets.load("simulated"))["prior"]["score"].quantile([0.1, 0.9])  # doctest: +SKIP
     """
-    _check_draws(draws)
+    check_whole("draws", draws, 1)
+    check_whole("seed", seed, 0)
     validate(outcomes)
     name, function, _ = chosen(outcomes, model)
     check_priors(name, function, priors)
-    with function(outcomes, **priors) as latent, _quiet():
+    with built(function, outcomes, priors) as latent, _quiet():
         drawn = pm.sample_prior_predictive(draws, random_seed=seed, compile_kwargs=COMPILE)
     prior, boards = (flattened(drawn[group].to_dataset()) for group in ("prior", "prior_predictive"))
     return xr.DataTree.from_dict({"prior": prior.drop_attrs(), "prior_predictive": _counts(latent, boards)})
@@ -93,7 +94,7 @@ def posterior_predictive(
     Raises
     ------
     ArgumentError
-        If the model is not to be found, or has parameters that the fit does not.
+        If the model is not to be found, or its parameters are not the fit's.
 
     Examples
     --------
@@ -102,15 +103,17 @@ def posterior_predictive(
     >>> boards = posterior_predictive(eb.fit(board))                                 # doctest: +SKIP
     >>> (boards.successes == boards.trials).mean(("config", "task"))                 # doctest: +SKIP
     """
-    _check_draws(draws)
+    check_whole("draws", draws, 1)
+    check_whole("seed", seed, 0)
+    if not isinstance(fit, xr.DataTree):
+        raise ArgumentError(f"fit is a {type(fit).__name__}; give what evalbayes.fit returned")
     latent = _latent(fit, model)
     posterior = fit["posterior"].to_dataset()
-    missing = [variable.name for variable in latent.free_RVs if variable.name not in posterior]
-    if missing:
-        raise ArgumentError(f"the fit has no {', '.join(missing)}, which its model draws from; give model= as fitted")
+    _check_same_parameters(latent, posterior)
     flat = flattened(posterior)
-    chosen_draws = [int(i * flat.sizes["draw"] / draws) for i in range(min(draws, flat.sizes["draw"]))]
-    thin = flat.isel(draw=chosen_draws).expand_dims(chain=[0]).assign_coords(draw=range(len(chosen_draws)))
+    count = min(draws, flat.sizes["draw"])
+    evenly = [i * flat.sizes["draw"] // count for i in range(count)]
+    thin = flat.isel(draw=evenly).expand_dims(chain=[0]).assign_coords(draw=range(count))
     with latent, _quiet():
         drawn = pm.sample_posterior_predictive(
             xr.DataTree.from_dict({"posterior": thin}),
@@ -123,9 +126,13 @@ def posterior_predictive(
     return boards.assign(trials=fit["constant_data"]["trials"].reset_coords(drop=True).transpose("config", "task"))
 
 
-def _check_draws(draws: int) -> None:
-    if draws < 1:
-        raise ArgumentError(f"draws={draws}: give 1 or more")
+def _check_same_parameters(latent: pm.Model, posterior: xr.Dataset) -> None:
+    """Refuse a model with parameters that the fit lacks, as they would come from the prior, or without some it has."""
+    missing = [variable.name for variable in latent.free_RVs if variable.name not in posterior]
+    unused = [name for name in posterior.data_vars if name not in latent.named_vars]
+    if missing or unused:
+        wrong = f"no {', '.join(missing)}" if missing else f"{', '.join(map(str, unused))}, which the model has not"
+        raise ArgumentError(f"the fit has {wrong}; give the model= that it was fitted with")
 
 
 def _latent(fit: xr.DataTree, model: str | ModelFunction | None) -> pm.Model:
@@ -134,7 +141,7 @@ def _latent(fit: xr.DataTree, model: str | ModelFunction | None) -> pm.Model:
     attrs = {str(name): value for name, value in fit.attrs.items()}
     priors = {name.removeprefix("prior_"): value for name, value in attrs.items() if name.startswith("prior_")}
     _, function, _ = chosen(board, model if model is not None else str(fit.attrs["model"]))
-    return function(board, **priors)
+    return built(function, board, priors)
 
 
 def _counts(latent: pm.Model, boards: xr.Dataset) -> xr.Dataset:

@@ -64,6 +64,7 @@ def sampler(fit: xr.DataTree) -> xr.Dataset:
     posterior = fit["posterior"].to_dataset()
     if "sample_stats" in fit.children:
         found, constant = _chains(posterior, fit["sample_stats"].to_dataset(), str(fit.attrs.get("method")))
+        found |= {name: check for name, check in _weights(fit).items() if name == "grid_error"}
     else:
         found, constant = _weights(fit), _constant(posterior)
     found |= _model(fit.attrs)
@@ -96,7 +97,8 @@ def _chains(posterior: xr.Dataset, stats: xr.Dataset, method: str) -> tuple[dict
     same = np.concatenate([np.ravel(np.ptp(_flat(posterior[name]), axis=0) == 0) for name in names])
     stuck = ~same & ~np.isfinite(r_hat)
     telling = ~same & ~stuck
-    more = "try more draws, or method='latent'" if method == "nuts" else "try more draws, or method='laplace'"
+    other = "try method='latent'" if method == "nuts" else "try method='laplace'"
+    more = f"try more draws, or {other.removeprefix('try ')}"
     worst = {
         "r_hat": (float(r_hat[telling].max(initial=1.0)), "below", R_HAT, "agreement of the chains, worst quantity"),
         "ess_bulk": (
@@ -115,7 +117,10 @@ def _chains(posterior: xr.Dataset, stats: xr.Dataset, method: str) -> tuple[dict
         ),
         "stuck": (int(stuck.sum()), "at most", 0, "quantities that never moved within a chain"),
     }
-    return {name: Check(*seen[:3], "sampler", seen[3], more) for name, seen in worst.items()}, int(same.sum())
+    return {
+        name: Check(*seen[:3], "sampler", seen[3], more if name in ("r_hat", "ess_bulk", "ess_tail") else other)
+        for name, seen in worst.items()
+    }, int(same.sum())
 
 
 def _flat(variable: xr.DataArray) -> np.ndarray:

@@ -100,9 +100,10 @@ def future_score_draws(fit: xr.DataTree, *, tasks: str, population: str = "model
     new = spread * rng.standard_normal(posterior.sizes["draw"])
     if population == "reweighted":
         weight = _dirichlet(rng, posterior.sizes["draw"], trials.sizes["task"])
-        # Nothing was run in the cells of a new entry.
-        none, entry = trials.isel(config=[0]) * 0, posterior.assign(config_effect=new.expand_dims("config"))
-        return mean_rates(entry.assign_coords(config=none["config"]), none, none, rng, weight).isel(config=0)
+        # Nothing was run in the cells of a new entry, and nothing says what its kappa is.
+        none = (trials.isel(config=[0]) * 0).assign_coords(config=["a future entry"])
+        entry = posterior.drop_dims("config").assign(config_effect=new.expand_dims(config=none["config"].values))
+        return mean_rates(entry, none, none, rng, weight).isel(config=0, drop=True)
     refuse_failed_population(fit)
     return _over_population(posterior["intercept"] + new, posterior)
 
