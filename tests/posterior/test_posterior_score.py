@@ -78,7 +78,7 @@ def test_new_runs_of_these_tasks_by_a_double_loop(made):
 def test_blocks_are_no_part_of_a_score(made, monkeypatch):
     """Draws are taken in blocks of bounded memory; a block of one must give the same digits."""
     whole = [score_draws(made, tasks="fixed")[0], score_draws(made, tasks="sampled", population="reweighted")[0]]
-    monkeypatch.setattr("evalbayes.posterior.draws.BLOCK", 1)
+    monkeypatch.setattr("evalbayes.cells.BLOCK", 1)
     single = [score_draws(made, tasks="fixed")[0], score_draws(made, tasks="sampled", population="reweighted")[0]]
     for one, other in zip(whole, single, strict=True):
         xr.testing.assert_allclose(one, other, rtol=1e-14)
