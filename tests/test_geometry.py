@@ -68,15 +68,16 @@ def test_gradients_are_those_of_the_value(carried):
 
 
 def test_near_the_mode_it_is_near_a_standard_normal(carried):
-    """Over 200 standard normal w the log density falls like -|w|^2/2: correlation above 0.8, slope within twofold.
+    """The even part of the log density falls like -|w|^2/2 near the origin: slope within twofold, correlation above 0.8.
 
-    This is what makes 200 steps of tuning enough; were a block of the map wrong, the slope would be off by orders.
+    This is what makes 200 steps of tuning enough; were a block of the map wrong, the slope would be off by orders. (The
+    odd part is the skewness of the posterior: task effects stand at their means, not at their modes.)
     """
     latent, data, at = carried
     value = geometry.value_and_gradient(latent)
-    w = np.random.default_rng(2).standard_normal((200, latent.size)) * np.linspace(0.2, 1.2, 200)[:, None]
-    log_p = np.array([float(value(one, at, data)[0]) for one in w])
-    fit = stats.linregress(-0.5 * (w**2).sum(axis=1), log_p)
+    w = np.random.default_rng(2).standard_normal((200, latent.size)) * np.linspace(0.1, 0.5, 200)[:, None]
+    even = [float(value(one, at, data)[0] + value(-one, at, data)[0]) / 2 for one in w]
+    fit = stats.linregress(-0.5 * (w**2).sum(axis=1), even)
     print(f"slope {fit.slope:.2f}, correlation {fit.rvalue:.3f}")
     assert fit.rvalue > 0.8
     assert 0.5 < fit.slope < 2

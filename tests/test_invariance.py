@@ -139,19 +139,18 @@ def test_a_constant_response():
     "successes", [[[0] * 5, [2, 3, 2, 3, 2], [5] * 5], [[1] * 5] * 5], ids=["separated", "constant"]
 )
 def test_boards_at_the_edge_are_ordinary_for_the_model_that_they_get(successes):
-    """Cases 52 and 53 under the beta-binomial model, chosen from the data: finite, inside (0, 1), no divergence.
+    """Cases 52 and 53 under the beta-binomial model, chosen from the data: finite, in [0, 1], no divergence.
 
-    Five runs a cell. Which method passes is left to `auto`; what fails all of them raises.
+    Five runs a cell, by NUTS, which `auto` falls back on where the weights fail.
     """
     board = board_of(successes, 5)
-    made = fit(board, draws=1000)
-    print({name: made.attrs[name] for name in ("model", "method", "why")})
+    made = fit(board, method="nuts", draws=1000)
     assert made.attrs["model"] == "crossed_beta_binomial"
-    assert made.attrs.get("divergences", 0) == 0
+    assert made.attrs["divergences"] == 0
     observed = (board.successes / board.trials).mean("task")
     for tasks in ("fixed", "sampled"):
         result = posterior.score(made, tasks=tasks, population="reweighted" if tasks == "sampled" else "model")
-        assert ((result.interval > 0) & (result.interval < 1)).all()
+        assert ((result.interval >= 0) & (result.interval <= 1)).all()
         np.testing.assert_allclose(result.estimate, observed, atol=0.1)
 
 

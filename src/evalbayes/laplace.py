@@ -34,7 +34,7 @@ from evalbayes.density import KEPT, Data, Density, batched, data_of, hessian, ov
 from evalbayes.errors import SamplingError
 
 PASS_DRAWS = 1000
-PILOT_PASSES, PASSES, ADAPTATIONS = 3, 8, 2
+PILOT_PASSES, PASSES, ADAPTATIONS = 3, 8, 3
 """Passes that adapt the proposal, passes drawn from it at most, and how often to adapt further before giving up."""
 GOOD_K_HAT = 0.45
 """At which to stop drawing: k-hat is noisy, and one that has just dipped below its limit is no better than it."""
