@@ -68,7 +68,7 @@ def test_gradients_are_those_of_the_value(carried):
 
 
 def test_near_the_mode_it_is_near_a_standard_normal(carried):
-    """The even part of the log density falls like -|w|^2/2 near the origin: slope within twofold, correlation above 0.8.
+    """The even part of the log density falls like -|w|^2/2 at the origin: slope within twofold, correlation above .8.
 
     This is what makes 200 steps of tuning enough; were a block of the map wrong, the slope would be off by orders. (The
     odd part is the skewness of the posterior: task effects stand at their means, not at their modes.)
