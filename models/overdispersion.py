@@ -26,8 +26,6 @@ TINY = 1e-300
 """Floor of a probability: its logarithm stays finite with its derivatives."""
 LARGEST_LOG = 500.0
 """Of a kappa in simulation; cells are additive to the last digit long before."""
-
-
 DENSE = 32
 """Runs of a cell that have a term each; the series for those after them is then good to the last digit."""
 

@@ -201,7 +201,7 @@ def test_questions_that_make_no_sense_are_refused(run: Run, fitted: Path, runs: 
 
 def test_report_writes_a_page_and_its_numbers(run: Run, runs: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    done = run("report", runs, "-o", page, "--seed", "4")
+    done = run("report", runs, "-o", page, "--seed", "4", "--model", "crossed")
     assert done.code == 0, done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "page.json"]
     text, content = page.read_text(encoding="utf-8"), json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))

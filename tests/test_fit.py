@@ -60,15 +60,19 @@ def moments_and_mcse(fitted: xr.DataTree, name: str) -> dict[str, tuple[xr.DataA
     return {"mean": (mean, sd / np.sqrt(n)), "sd": (sd, sd * np.sqrt((kurtosis - 1) / (4 * n)))}
 
 
-@pytest.mark.parametrize("name", ["task_effect", "config_effect", "score", "intercept", "config_sd", "task_sd"])
-def test_laplace_and_nuts_agree_within_four_mcse(fitted, reference, name):
-    mine, theirs = moments_and_mcse(fitted, name), moments_and_mcse(reference, name)
+def assert_within_four_mcse(one: xr.DataTree, two: xr.DataTree, name: str) -> None:
+    mine, theirs = moments_and_mcse(one, name), moments_and_mcse(two, name)
     for moment, (value, mcse) in mine.items():
         other, other_mcse = theirs[moment]
         z = abs(value - other) / np.sqrt(mcse**2 + other_mcse**2)
         print(f"{name}: {moment}s of {value.size} differ by at most {float(z.max()):.2f} MCSE")
-        # 110 comparisons at four MCSE: a false alarm in about 140 seeds.
         assert float(z.max()) < 4
+
+
+@pytest.mark.parametrize("name", ["task_effect", "config_effect", "score", "intercept", "config_sd", "task_sd"])
+def test_laplace_and_nuts_agree_within_four_mcse(fitted, reference, name):
+    # 110 comparisons at four MCSE: a false alarm in about 140 seeds.
+    assert_within_four_mcse(fitted, reference, name)
 
 
 EVERYTHING = (
@@ -89,13 +93,8 @@ EVERYTHING = (
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_laplace_and_whitened_nuts_agree_within_four_mcse_on_everything_reported(repeated, whitened, name):
     assert set(repeated["posterior"].data_vars) == set(whitened["posterior"].data_vars) == set(EVERYTHING)
-    mine, theirs = moments_and_mcse(repeated, name), moments_and_mcse(whitened, name)
-    for moment, (value, mcse) in mine.items():
-        other, other_mcse = theirs[moment]
-        z = abs(value - other) / np.sqrt(mcse**2 + other_mcse**2)
-        print(f"{name}: {moment}s of {value.size} differ by at most {float(z.max()):.2f} MCSE")
-        # 160 comparisons at four MCSE: a false alarm in about 100 seeds.
-        assert float(z.max()) < 4
+    # 160 comparisons at four MCSE: a false alarm in about 100 seeds.
+    assert_within_four_mcse(repeated, whitened, name)
 
 
 def test_whitened_chains_pass_every_check(whitened):

@@ -13,6 +13,7 @@ import xarray as xr
 from scipy.stats import rankdata
 
 from evalbayes import answer as schema
+from evalbayes.check import sampler
 from evalbayes.errors import OutcomesError
 from evalbayes.outcomes import from_matrix, observed_score
 from evalbayes.report.board import board_of
@@ -85,8 +86,19 @@ def fitted(**attrs: object) -> xr.DataTree:
 
 def render(board: xr.Dataset, answers: Answers, **attrs: object) -> str:
     facts = board_of(board, board.attrs)
-    text = page_module.render(facts, answers, fitted(**attrs), command="evalbayes report", data="page.json")
+    fit = fitted(**attrs)
+    text = page_module.render(facts, answers, fit, sampler(fit), command="evalbayes report", data="page.json")
     return str(text)
+
+
+def content(board: xr.Dataset, answers: Answers, **attrs: object) -> dict:
+    fit = fitted(**attrs)
+    return page_module.content_of(board_of(board, board.attrs), answers, fit, sampler(fit))
+
+
+def shown(score: xr.Dataset, **attrs: object) -> list:
+    fit = fitted(**attrs)
+    return checks(sampler(fit), fit.attrs, score)
 
 
 class Reader(html.parser.HTMLParser):
@@ -212,13 +224,13 @@ def test_coverage_is_not_rounded_up_to_all() -> None:
 
 def test_checks_say_passed_and_failed() -> None:
     score = fabricated(board_with(["a", "b", "c"])).score
-    seen = checks(fitted(k_hat=0.31, weight_ess=120.0, grid_error=1e-7, grid_limit=1e-5), score)
+    seen = shown(score, k_hat=0.31, weight_ess=120.0, grid_error=1e-7, grid_limit=1e-5)
     found = {check.name: check.verdict for check in seen}
     assert found["Pareto k-hat"] == "passed"
     assert found["Weight ESS"] == "failed"
     assert found["Grid error"] == "passed"
     assert "R-hat, worst" not in found
-    gap = checks(fitted(mean_gap=-0.03, worst_gap=-0.05, gate="failed"), score)[-1]
+    gap = shown(score, mean_gap=-0.03, worst_gap=-0.05, gate="failed")[-1]
     assert (gap.value, gap.verdict) == ("−3.00 points on average, −5.00 at worst", "failed")
 
 
@@ -251,7 +263,7 @@ def test_size_and_time_of_a_large_page() -> None:
     answers = fabricated(board)
     start = time.perf_counter()
     text = render(board, answers, k_hat=0.3, weight_ess=700.0)
-    data = dumps(page_module.content_of(board_of(board, board.attrs), answers, fitted()))
+    data = dumps(content(board, answers))
     taken = time.perf_counter() - start
     print(f"200 configs: {taken:.2f} s, page {len(text) / 1e6:.2f} MB, numbers {len(data) / 1e6:.2f} MB")
     assert taken < 2
@@ -261,8 +273,8 @@ def test_size_and_time_of_a_large_page() -> None:
 def test_json_is_valid_and_keeps_the_identity() -> None:
     board = board_with(["a", "b", "c"])
     answers = fabricated(board, fixed=True)
-    content = json.loads(dumps(page_module.content_of(board_of(board, board.attrs), answers, fitted(k_hat=0.3))))
-    observed, score, *rest = content["answers"]
+    found = json.loads(dumps(content(board, answers, k_hat=0.3)))
+    observed, score, *rest = found["answers"]
     assert observed["values"][0]["estimate"] == pytest.approx(float(answers.observed[0]))
     assert {key: score[key] for key in ("quantity", "tasks", "configs", "method", "ci_prob")} == {
         "quantity": "score",
@@ -275,7 +287,7 @@ def test_json_is_valid_and_keeps_the_identity() -> None:
     assert fixed["values"][0] == {
         "config": "a", "estimate": None, "se": None, "lower": None, "upper": None, "reason": "one run"
     }  # fmt: skip
-    assert content["board"]["coverage"] == {"a": 1.0, "b": 1.0, "c": 1.0}
+    assert found["board"]["coverage"] == {"a": 1.0, "b": 1.0, "c": 1.0}
 
 
 def test_plain_values_survive_json() -> None:

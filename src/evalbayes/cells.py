@@ -7,15 +7,13 @@ has ``log_kappa``, the probability of a cell is drawn around mu and its own runs
 """
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
+from evalbayes.simulate import Floats, scattered
 
 BLOCK = 2**22
 """Cells computed at once, at most: no array of draws x configs x tasks."""
-TINY = 1e-300
 
 
 def flattened(posterior: xr.Dataset) -> xr.Dataset:
@@ -56,11 +54,6 @@ def new_effects(flat: xr.Dataset, draw: int, tasks: int, rng: np.random.Generato
     weight, mean, scale = (flat[name].values[draw] for name in ("task_weight", "task_mean", "task_scale"))
     component = rng.choice(weight.size, size=tasks, p=weight / weight.sum())
     return np.asarray(mean[component] + scale[component] * rng.standard_normal(tasks))
-
-
-def scattered(rng: np.random.Generator, mu: Floats, kappa: Floats) -> Floats:
-    """Draw cell probabilities around their means; Beta's shapes are kept above 0, where its draw is 0 or 1."""
-    return rng.beta(np.maximum(mu * kappa, TINY), np.maximum((1 - mu) * kappa, TINY))
 
 
 def expected_rates(flat: xr.Dataset, tasks: int) -> Floats:

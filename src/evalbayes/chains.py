@@ -108,15 +108,14 @@ def _labelled(target: Target, sampled: xr.DataTree, rng: np.random.Generator, sa
     w = sampled["posterior"].to_dataset()["w"].values.reshape(-1, density.size)
     x = over_draws(geometry.positions(density), (w,), (target.at, data))
     values = laplace.draws_of(density, reported(target.model), x, data)
-    seen = None
+    grid: dict[str, float] = {}
     if target.marginal:
         say("drawing task effects")
         values["task_effect"] = nodes.task_effects(density, x, data, rng)
         seen = nodes.grid_check(density)(x[:: max(1, len(x) // CHECKED_DRAWS)], data)
+        grid = nodes.grid_attrs(data["node_position"], seen)
     tree = _tree("nuts", labelled(target.model, values, chains=CHAINS), sampled)
-    if seen is not None:
-        tree.attrs |= {"grid_nodes": data["node_position"].size, "grid_error": seen.error}
-        tree.attrs["grid_limit"] = nodes.SLACK * nodes.TOLERANCE
+    tree.attrs |= grid
     return tree
 
 

@@ -17,7 +17,7 @@ is the model's own density; the approximation decides how fast, not what is foun
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -29,6 +29,8 @@ from evalbayes.density import KEPT, Data, Density, batched, over_draws
 from evalbayes.errors import SamplingError
 from evalbayes.marginal import Settled
 from evalbayes.nodes import conditional
+
+Prior = Callable[[Any, Data], tuple[Any, Any]]
 
 LEAST_PRECISION = 1e-6
 MOST_PARAMETERS = 6000
@@ -73,7 +75,7 @@ def coordinates(settled: Settled, latent: Density, data: Data) -> Coordinates:
 
 
 class _Compiled(NamedTuple):
-    prior: Callable[[Any, Data], tuple[Any, Any]]
+    prior: Prior
     jacobian: Callable[[Any, Coordinates, Data], Any]
     value_and_gradient: Callable[[Any, Coordinates, Data], tuple[Any, Any]]
     positions: Callable[..., Any]
@@ -81,15 +83,18 @@ class _Compiled(NamedTuple):
 
 @lru_cache(maxsize=KEPT)
 def _compiled(latent: Density) -> _Compiled:
+    prior = _prior(latent)
+    position = partial(_position, np.flatnonzero(latent.is_effect), prior)
+
     def logp(w: Any, at: Coordinates, data: Data) -> Any:
-        x, log_jacobian = _position(latent, w, at, data)
+        x, log_jacobian = position(w, at, data)
         return latent.logp(x, data) + log_jacobian
 
     return _Compiled(
-        prior=jax.jit(_prior(latent)),
-        jacobian=jax.jit(jax.jacfwd(lambda w, at, data: _position(latent, w, at, data)[0])),
+        prior=jax.jit(prior),
+        jacobian=jax.jit(jax.jacfwd(lambda w, at, data: position(w, at, data)[0])),
         value_and_gradient=jax.jit(jax.value_and_grad(logp)),
-        positions=batched(lambda w, both: _position(latent, w, *both)[0]),
+        positions=batched(lambda w, both: position(w, *both)[0]),
     )
 
 
@@ -103,18 +108,17 @@ def positions(latent: Density) -> Callable[..., Any]:
     return _compiled(latent).positions
 
 
-def _position(latent: Density, w: Any, at: Coordinates, data: Data) -> tuple[Any, Any]:
+def _position(effect: np.ndarray, prior: Prior, w: Any, at: Coordinates, data: Data) -> tuple[Any, Any]:
     """Return x and the log Jacobian of the map up to a constant."""
-    effect = np.flatnonzero(latent.is_effect)
-    hv = jnp.asarray(at.root) @ w
-    x = jnp.asarray(at.x) + hv.at[effect].set(0.0)
-    prior, prior_pull = _prior(latent)(x, data)
-    total = prior + at.information
+    hv = at.root @ w
+    x = at.x + hv.at[effect].set(0.0)
+    precision, prior_pull = prior(x, data)
+    total = precision + at.information
     e = (prior_pull + at.pull + jnp.sqrt(total) * hv[effect]) / total
     return x.at[effect].set(e), -0.5 * jnp.log(total).sum()
 
 
-def _prior(latent: Density) -> Callable[[Any, Data], tuple[Any, Any]]:
+def _prior(latent: Density) -> Prior:
     """Return P and P m of every effect's prior given the scalars in x.
 
     Read off the log prior: minus its second derivative along all effects together, and its first at effects of zero.
@@ -130,7 +134,7 @@ def _prior(latent: Density) -> Callable[[Any, Data], tuple[Any, Any]]:
 
     def compute(x: Any, data: Data) -> tuple[Any, Any]:
         def gradient(e: Any) -> Any:
-            return jax.grad(lambda e: latent.log_prior(jnp.asarray(x).at[effect].set(e), data))(e)
+            return jax.grad(lambda e: latent.log_prior(x.at[effect].set(e), data))(e)
 
         zero, one = jnp.zeros(effect.size), jnp.ones(effect.size)
         pull, slope = jax.jvp(gradient, (zero,), (one,))

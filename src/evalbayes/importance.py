@@ -34,8 +34,7 @@ def by_laplace(settled: Settled, *, draws: int, seed: int, say: Progress) -> xr.
     tree.attrs = {"method": "laplace", "k_hat": weighted.k_hat, "weight_ess": weighted.ess}
     tree.attrs["proposals"] = len(weighted.x)
     if seen is not None:
-        tree.attrs |= {"grid_nodes": data["node_position"].size, "grid_error": seen.error}
-        tree.attrs["grid_limit"] = nodes.SLACK * nodes.TOLERANCE
+        tree.attrs |= nodes.grid_attrs(data["node_position"], seen)
     return tree
 
 

@@ -273,10 +273,8 @@ def sample(
         draws, total = np.empty((0, density.size)), np.empty(0)
         for _ in range(PASSES):
             x, ratio = draw(proposals[-1])
-            draws, total = (
-                np.vstack([draws, x]),
-                np.append(total, ratio - _log_mixture(x[:, split.hyper], proposals[-1:])),
-            )
+            draws = np.vstack([draws, x])
+            total = np.append(total, ratio - _log_mixture(x[:, split.hyper], proposals[-1:]))
             weighted = _weighted(draws, total)
             progress(f"weights: {len(draws)} draws, k-hat {weighted.k_hat:.2f}, {weighted.ess:.0f} effective")
             if len(draws) > PASS_DRAWS and weighted.ess >= target_ess and weighted.k_hat < GOOD_K_HAT:

@@ -125,6 +125,11 @@ def grid_check(density: Density) -> Callable[[np.ndarray, Data], GridCheck]:
     return check
 
 
+def grid_attrs(nodes: np.ndarray, seen: GridCheck) -> dict[str, float]:
+    """Return what a fit says of its grid: how many nodes, their error at the draws, and the error allowed there."""
+    return {"grid_nodes": nodes.size, "grid_error": seen.error, "grid_limit": SLACK * TOLERANCE}
+
+
 def refined(nodes: np.ndarray, seen: GridCheck, tasks: int) -> np.ndarray:
     """Return a grid that mends what ``seen`` found wrong with ``nodes``: wider, finer, or both."""
     spacing = nodes[1] - nodes[0]

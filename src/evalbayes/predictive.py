@@ -137,7 +137,7 @@ def _check_same_parameters(latent: pm.Model, posterior: xr.Dataset) -> None:
 
 def _latent(fit: xr.DataTree, model: str | ModelFunction | None) -> pm.Model:
     """Build the model as written that a fit was made with."""
-    board = xr.merge([fit["observed_data"].to_dataset(), fit["constant_data"].to_dataset()])
+    board = fit["constant_data"].to_dataset().assign(fit["observed_data"].to_dataset().data_vars)
     attrs = {str(name): value for name, value in fit.attrs.items()}
     priors = {name.removeprefix("prior_"): value for name, value in attrs.items() if name.startswith("prior_")}
     _, function, _ = chosen(board, model if model is not None else str(fit.attrs["model"]))

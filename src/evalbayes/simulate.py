@@ -164,9 +164,12 @@ def _standard_task_effects(rng: np.random.Generator, size: int, density: str) ->
 def _cell_probability(rng: np.random.Generator, logit: Floats, kappa: Floats) -> Floats:
     mu = _expit(logit)
     k = np.where(np.isinf(kappa), 1.0, kappa)[:, None]
-    # Beta needs both shapes above 0; at the edge of double precision the draw is its mean anyway.
-    drawn = rng.beta(np.maximum(mu * k, 1e-300), np.maximum((1 - mu) * k, 1e-300))
-    return np.where(np.isinf(kappa)[:, None], mu, drawn)
+    return np.where(np.isinf(kappa)[:, None], mu, scattered(rng, mu, k))
+
+
+def scattered(rng: np.random.Generator, mu: Floats, kappa: Floats) -> Floats:
+    """Draw cell probabilities around their means; Beta's shapes are kept above 0, where its draw is 0 or 1."""
+    return rng.beta(np.maximum(mu * kappa, 1e-300), np.maximum((1 - mu) * kappa, 1e-300))
 
 
 def _with_gaps(rng: np.random.Generator, outcome: Int8, missing: float, errors: float, ragged: bool) -> Int8:

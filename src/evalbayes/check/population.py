@@ -14,7 +14,8 @@ import numpy as np
 import xarray as xr
 from scipy import special
 
-from evalbayes.cells import Floats, ability, concentration, expected_rates, new_effects, scattered, thinned
+from evalbayes.cells import ability, concentration, expected_rates, new_effects, thinned
+from evalbayes.simulate import Floats, scattered
 
 MEAN_GAP = 0.5
 """Largest mean signed gap, in standard errors of an observed mean over tasks."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from evalbayes.cells import flattened
 from evalbayes.errors import SamplingError
 
 K_HAT = 0.5
@@ -62,16 +63,15 @@ def sampler(fit: xr.DataTree) -> xr.Dataset:
     weight_ess      True
     """
     posterior = fit["posterior"].to_dataset()
+    # One flag for every element of every variable, in the order in which ArviZ returns its diagnostics.
+    same = np.concatenate([np.ravel(np.ptp(v.values, axis=0) == 0) for v in flattened(posterior).data_vars.values()])
+    found = _weights(fit)
     if "sample_stats" in fit.children:
-        found, constant = _chains(posterior, fit["sample_stats"].to_dataset(), str(fit.attrs.get("method")))
-        found |= {name: check for name, check in _weights(fit).items() if name == "grid_error"}
-    else:
-        found, constant = _weights(fit), _constant(posterior)
+        found = _chains(posterior, fit["sample_stats"].to_dataset(), same, str(fit.attrs.get("method"))) | found
     found |= _model(fit.attrs)
     columns = {name: ("check", [getattr(check, name) for check in found.values()]) for name in Check._fields}
     columns["passed"] = ("check", [check.passed for check in found.values()])
-    elements = sum(int(v[0, 0].size) for v in (v.transpose("chain", "draw", ...) for v in posterior.data_vars.values()))
-    return xr.Dataset(columns, {"check": list(found)}, {"quantities": elements, "constant": constant})
+    return xr.Dataset(columns, {"check": list(found)}, {"quantities": same.size, "constant": int(same.sum())})
 
 
 def refuse_failed(checks: xr.Dataset, method: str) -> None:
@@ -86,15 +86,14 @@ def refuse_failed(checks: xr.Dataset, method: str) -> None:
     raise SamplingError(f"{method}: {', '.join(said)}; {wrong['remedy'].values[0]}")
 
 
-def _chains(posterior: xr.Dataset, stats: xr.Dataset, method: str) -> tuple[dict[str, Check], int]:
+def _chains(posterior: xr.Dataset, stats: xr.Dataset, same: np.ndarray, method: str) -> dict[str, Check]:
+    """Return the checks of chains; ``same`` says which elements are constant over all draws."""
     import arviz_stats as azs
 
-    names = [name for name, v in posterior.data_vars.items() if v.size]
     r_hat, bulk, tail = (
-        np.concatenate([np.ravel(result[name]) for name in names])
+        np.concatenate([np.ravel(result[name]) for name in posterior.data_vars])
         for result in (azs.rhat(posterior), azs.ess(posterior, method="bulk"), azs.ess(posterior, method="tail"))
     )
-    same = np.concatenate([np.ravel(np.ptp(_flat(posterior[name]), axis=0) == 0) for name in names])
     stuck = ~same & ~np.isfinite(r_hat)
     telling = ~same & ~stuck
     other = "try method='latent'" if method == "nuts" else "try method='laplace'"
@@ -120,16 +119,7 @@ def _chains(posterior: xr.Dataset, stats: xr.Dataset, method: str) -> tuple[dict
     return {
         name: Check(*seen[:3], "sampler", seen[3], more if name in ("r_hat", "ess_bulk", "ess_tail") else other)
         for name, seen in worst.items()
-    }, int(same.sum())
-
-
-def _flat(variable: xr.DataArray) -> np.ndarray:
-    values = variable.transpose("chain", "draw", ...).values
-    return np.reshape(values, (values.shape[0] * values.shape[1], *values.shape[2:]))
-
-
-def _constant(posterior: xr.Dataset) -> int:
-    return int(sum((np.ptp(_flat(v), axis=0) == 0).sum() for v in posterior.data_vars.values() if v.size))
+    }
 
 
 def _weights(fit: xr.DataTree) -> dict[str, Check]:

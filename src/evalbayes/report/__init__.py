@@ -85,7 +85,8 @@ def report(
         from evalbayes.fit import fit as run
 
         fit = run(board, model, method=method, draws=draws, seed=seed, progress=say)
-    refuse_failed(sampler(fit), str(fit.attrs.get("method", "the fit")))
+    seen = sampler(fit)
+    refuse_failed(seen, str(fit.attrs.get("method", "the fit")))
     say("answering")
     answers = gather(board, fit, seed=seed, prob=prob)
     say("writing the report")
@@ -93,8 +94,8 @@ def report(
     command = reproduce(source, page, fit, errors=errors, prob=prob, columns=columns or {})
     found = findings(describe(board))
     texts = {
-        data: dumps(content_of(facts, answers, fit, found)),
-        page: render(facts, answers, fit, found, command=command, data=data.name),
+        data: dumps(content_of(facts, answers, fit, seen, found)),
+        page: render(facts, answers, fit, seen, found, command=command, data=data.name),
     }
     write_texts(texts)
     return page
@@ -181,8 +182,10 @@ def reproduce(
     return shlex.join(words)
 
 
-def content_of(facts: Board, answers: Answers, fit: xr.DataTree, found: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the numbers of the page, as its JSON file holds them."""
+def content_of(
+    facts: Board, answers: Answers, fit: xr.DataTree, seen: xr.Dataset, found: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the numbers of the page, as its JSON file holds them; ``seen`` is what `check.sampler` found."""
     observed = {
         "quantity": "observed",
         "values": [
@@ -197,13 +200,20 @@ def content_of(facts: Board, answers: Answers, fit: xr.DataTree, found: Sequence
         "headline": headline(answers),
         "findings": list(found),
         "fit": dict(fit.attrs),
-        "checks": [asdict(check) for check in checks(fit, answers.score)],
+        "checks": [asdict(check) for check in checks(seen, fit.attrs, answers.score)],
         "answers": [observed, *map(numbers, answers.all())],
     }
 
 
 def render(
-    facts: Board, answers: Answers, fit: xr.DataTree, found: Sequence[str] = (), *, command: str, data: str
+    facts: Board,
+    answers: Answers,
+    fit: xr.DataTree,
+    seen: xr.Dataset,
+    found: Sequence[str] = (),
+    *,
+    command: str,
+    data: str,
 ) -> str:
     """Fill the page's template; every name is escaped."""
     import jinja2
@@ -234,7 +244,7 @@ def render(
         headline=headline(answers),
         widths=widths(answers),
         reasons=reasons(answers),
-        checks=checks(fit, answers.score),
+        checks=checks(seen, fit.attrs, answers.score),
         version=__version__,
         command=command,
         data=data,

@@ -9,8 +9,9 @@ from typing import Any
 import xarray as xr
 
 from evalbayes.errors import OutcomesError
+from evalbayes.options import Sampler
 
-FITTED = ("auto", "laplace", "nuts", "latent")
+FITTED = tuple(Sampler)
 
 Asked = tuple[xr.Dataset, Mapping[Any, Any]]
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from evalbayes.check.sampler import sampler
 from evalbayes.report.forest import Axis, rank_axis, score_axis
 from evalbayes.report.words import entitle, percent, probability, ranks, shorten, span
 
@@ -203,9 +202,8 @@ WORDS = {
 """What each check of `check.sampler` is called on the page, and how its value is written."""
 
 
-def checks(fit: xr.DataTree, score: xr.Dataset) -> list[Check]:
-    """Return the checks of a fit as the page shows them, the Monte Carlo error and the population gap among them."""
-    seen = sampler(fit)
+def checks(seen: xr.Dataset, attrs: Mapping[Any, Any], score: xr.Dataset) -> list[Check]:
+    """Return what `check.sampler` found as the page shows it, with the Monte Carlo error and the population gap."""
     lines = [_line(seen.sel(check=name)) for name in seen["check"].values if name in WORDS]
     mcse = float(score.interval_mcse.max()) if "interval_mcse" in score else math.nan
     if math.isfinite(mcse):
@@ -213,8 +211,8 @@ def checks(fit: xr.DataTree, score: xr.Dataset) -> list[Check]:
         meaning = f"the largest over entries; a typical interval is {100 * width:.1f} points wide"
         value = f"{100 * mcse:.2f} points"
         lines.append(Check("Monte Carlo error of an interval end", value, "–", "reported", meaning))
-    if "mean_gap" in fit.attrs:
-        lines.append(_population_gap(fit.attrs))
+    if "mean_gap" in attrs:
+        lines.append(_population_gap(attrs))
     return lines
 
 
