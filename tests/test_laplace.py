@@ -4,55 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 import pymc as pm
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from evalbayes import laplace
 from evalbayes.density import compile_density, data_of, hessian
 from evalbayes.errors import SamplingError
-
-
-@given(
-    weights=st.lists(st.floats(0, 1), min_size=1, max_size=40).filter(lambda w: sum(w) > 1e-3),
-    count=st.integers(1, 200),
-    seed=st.integers(0, 99),
-)
-def test_systematic_resampling_takes_floor_or_ceil_of_each_share(weights, count, seed):
-    weight = np.array(weights) / sum(weights)
-    taken = np.bincount(laplace.resample(weight, count, np.random.default_rng(seed)), minlength=weight.size)
-    assert taken.sum() == count
-    assert (taken >= np.floor(count * weight - 1e-9)).all()
-    assert (taken <= np.ceil(count * weight + 1e-9)).all()
-
-
-def test_mixture_density_is_scipys_multivariate_t():
-    rng = np.random.default_rng(0)
-    passes = []
-    for kernels in (1, 7):
-        root = np.tril(rng.normal(size=(3, 3))) + 3 * np.eye(3)
-        passes.append(laplace.Kernels(rng.normal(size=(kernels, 3)), root))
-    at = rng.normal(size=(50, 3)) * 3
-    expected = np.zeros(50)
-    for centres, root in passes:
-        for share, width in ((1 - laplace.WIDE_SHARE, 1.0), (laplace.WIDE_SHARE, laplace.WIDE)):
-            for centre in centres:
-                t = stats.multivariate_t(centre, width**2 * root @ root.T, df=laplace.DEGREES_OF_FREEDOM)
-                expected += share * t.pdf(at) / len(centres) / len(passes)
-    found = laplace._log_mixture(at, passes)
-    np.testing.assert_allclose(found - found[0], np.log(expected) - np.log(expected[0]), rtol=1e-10, atol=1e-10)
-
-
-def test_adapted_kernels_keep_the_mean_and_covariance_of_the_draws():
-    rng = np.random.default_rng(1)
-    draws = np.array([3.0, -2.0]) + rng.normal(size=(4000, 2)) @ np.array([[1.0, 0.5], [0.0, 2.0]])
-    weight = np.full(4000, 1 / 4000)
-    kernels = laplace._adapted(draws, weight, 4000.0, rng)
-    covariance = np.cov(kernels.centres.T, bias=True) + kernels.root @ kernels.root.T
-    # A variance over 400 picks has a relative standard error of 7%, and the kernels are widened by 2.5%: within 25%.
-    assert kernels.centres.shape == (laplace.KERNELS, 2)
-    np.testing.assert_allclose(np.diag(covariance) / draws.var(axis=0), 1, atol=0.25)
-    np.testing.assert_allclose(kernels.centres.mean(axis=0) / draws.mean(axis=0), 1, atol=0.15)
 
 
 def hierarchical(y: np.ndarray, noise: float = 1.0) -> pm.Model:

@@ -6,7 +6,7 @@ import pytest
 from evalbayes import laplace, nodes, simulate
 from evalbayes.choice import chosen
 from evalbayes.density import data_of
-from evalbayes.marginal import compiled_once, has_grid, regrid, settle
+from evalbayes.marginal import compiled_once, has_grid, on_grid, settle
 from evalbayes.models.crossed_beta_binomial import crossed_beta_binomial
 
 QUIET = str.__len__
@@ -47,10 +47,18 @@ def test_a_coarse_grid_is_refined_until_it_passes(monkeypatch):
     assert settled.data["node_position"].size > 100
 
 
+def test_a_grid_finer_than_the_mode_asks_for_is_thinned(monkeypatch):
+    monkeypatch.setattr(nodes, "first_nodes", lambda *_, **__: np.linspace(-8, 8, 1025))
+    settled = settle(board(), crossed_beta_binomial, {}, QUIET)
+    assert settled.data["node_position"].size < 300
+    assert settled.data["node_position"][-1] == 8
+    assert nodes.grid_check(settled.density)(settled.expansion.x, settled.data).passed()
+
+
 def test_a_grid_that_fails_at_the_draws_is_mended():
     settled = settle(board(), crossed_beta_binomial, {}, QUIET)
     wide = settled.seen._replace(end_mass=1e-3)
-    again = regrid(settled, wide, QUIET)
+    again = on_grid(settled._replace(seen=wide), nodes.refined)
     assert again.data["node_position"][-1] > settled.data["node_position"][-1]
 
 

@@ -1,16 +1,20 @@
 """Fits by importance-weighted draws from Laplace's approximation."""
 
+from functools import partial
+
 import numpy as np
 import xarray as xr
 
-from evalbayes import laplace, nodes
+from evalbayes import laplace, nodes, proposal
 from evalbayes.check.sampler import K_HAT, LEAST_ESS
 from evalbayes.density import Data
 from evalbayes.errors import SamplingError
-from evalbayes.marginal import CHECKED_DRAWS, GRIDS, Progress, Settled, regrid
+from evalbayes.marginal import CHECKED_DRAWS, GRIDS, Progress, Settled, on_grid
 from evalbayes.tree import labelled, reported
 
 TARGET_ESS = 1000
+DRAWN_SPREAD = 1.0
+"""As `nodes.SPREAD`, for a grid that is refined by what draws say of it."""
 
 
 def by_laplace(settled: Settled, *, draws: int, seed: int, say: Progress) -> xr.DataTree:
@@ -43,30 +47,55 @@ def _drawn(
 ) -> tuple[Settled, laplace.Weighted, np.ndarray]:
     """Return weighted draws that pass and ``draws`` of them resampled, on a grid that passes at those too."""
     for _ in range(GRIDS):
-        weighted = _weighted(settled, rng, target=max(TARGET_ESS, draws / 2), say=say)
-        points = weighted.x[laplace.resample(weighted.weight, draws, rng)]
-        if settled.seen is None:
-            return settled, weighted, points
+        settled, weighted = _weighted(settled, rng, target=max(TARGET_ESS, draws / 2), say=say)
+        points = weighted.x[proposal.resample(weighted.weight, draws, rng)]
+        checked = _resolved(settled, points, say)
+        if checked.data is settled.data:
+            return checked, weighted, points
+        settled = checked
+    raise SamplingError("laplace: no grid resolves the task effects at all draws; try method='nuts'")
+
+
+def _resolved(settled: Settled, points: np.ndarray, say: Progress) -> Settled:
+    """Return the board on a grid that passes at draws: the present one, checked there, if it does."""
+    if settled.seen is None:
+        return settled
+    for _ in range(GRIDS):
         seen = nodes.grid_check(settled.density)(points[:CHECKED_DRAWS], settled.data)
+        settled = settled._replace(seen=seen)
         if seen.passed(nodes.SLACK):
-            return settled._replace(seen=seen), weighted, points
-        settled = regrid(settled, seen, say)
+            return settled
+        settled = on_grid(settled, partial(nodes.refined, spread=DRAWN_SPREAD))
+        say(f"refining the grid to {settled.data['node_position'].size} nodes")
     raise SamplingError(f"laplace: the grid errs by {seen.error:.1g} at the draws; try method='nuts'")
 
 
-def _weighted(settled: Settled, rng: np.random.Generator, *, target: float, say: Progress) -> laplace.Weighted:
-    density, data, expansion = settled.density, settled.data, settled.expansion
-    weighted = laplace.sample(density, data, expansion, rng, target_ess=target, progress=say)
-    if not _acceptable(weighted) and _separated(data):
+def _weighted(
+    settled: Settled, rng: np.random.Generator, *, target: float, say: Progress
+) -> tuple[Settled, laplace.Weighted]:
+    """Return draws whose weights pass, and the board on the grid on which they were weighed."""
+
+    def resolved(pilots: laplace.Weighted) -> Data:
+        nonlocal settled
+        points = pilots.x[proposal.resample(pilots.weight, CHECKED_DRAWS, rng)]
+        settled = _resolved(settled, points, say)
+        return settled.data
+
+    def sample(expansion: laplace.Expansion) -> laplace.Weighted:
+        return laplace.sample(
+            settled.density, settled.data, expansion, rng, target_ess=target, resolved=resolved, progress=say
+        )
+
+    weighted = sample(settled.expansion)
+    if not _acceptable(weighted) and _separated(settled.data):
         # A config that fails or passes everything has a long tail, which a flatter likelihood covers.
-        flatter = expansion._replace(curvature=expansion.curvature / 2)
-        weighted = laplace.sample(density, data, flatter, rng, target_ess=target, progress=say)
+        weighted = sample(settled.expansion._replace(curvature=settled.expansion.curvature / 2))
     if not _acceptable(weighted):
         raise SamplingError(
             f"laplace: k-hat {weighted.k_hat:.2f} (below {K_HAT} needed) with {weighted.ess:.0f} effective draws "
             f"({LEAST_ESS} needed) after {len(weighted.x)} proposals; try method='nuts'"
         )
-    return weighted
+    return settled, weighted
 
 
 def _separated(data: Data) -> bool:

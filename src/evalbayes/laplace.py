@@ -12,11 +12,11 @@ the American Statistical Association 81, 82-86; Rue, Martino and Chopin 2009, Jo
 71, 319-392): the joint mode is no use, as it runs to a scale of zero wherever effects are small.
 
 q(h) is adapted in a few pilot passes: the first draws from one t with the curvature at the expansion point, each later
-one from a mixture of t kernels at resampled earlier draws (West 1993, Journal of the Royal Statistical Society B 55,
-409-422), weighted against all passes together (adaptive multiple importance sampling: Cornuet, Marin, Mira and Robert
-2012, Scandinavian Journal of Statistics 39, 798-812). Then it is frozen, and only draws made after that are used: plain
-importance sampling, exact in the limit. Weights are Pareto-smoothed (Vehtari, Simpson, Gelman, Yao and Gabry 2024,
-Journal of Machine Learning Research 25, 1-58), and k-hat and the effective number of draws say whether to believe them.
+one from a mixture of t densities fitted to the earlier draws (`evalbayes.proposal`), weighted against all passes
+together (adaptive multiple importance sampling: Cornuet, Marin, Mira and Robert 2012, Scandinavian Journal of
+Statistics 39, 798-812). Then it is frozen, and only draws made after that are used: plain importance sampling, exact in
+the limit. Weights are Pareto-smoothed (Vehtari, Simpson, Gelman, Yao and Gabry 2024, Journal of Machine Learning
+Research 25, 1-58), and k-hat and the effective number of draws say whether to believe them.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,26 +30,22 @@ from jax.scipy import linalg as jlinalg
 from scipy import linalg, special
 from scipy.optimize import minimize
 
+from evalbayes import proposal
 from evalbayes.density import KEPT, Data, Density, batched, data_of, hessian, over_draws
 from evalbayes.errors import SamplingError
 
-PASS_DRAWS = 1000
-PILOT_PASSES, PASSES, ADAPTATIONS = 3, 8, 3
-"""Passes that adapt the proposal, passes drawn from it at most, and how often to adapt further before giving up."""
+PILOT_DRAWS, PILOT_PASSES, PILOT_ESS = 512, 8, 500
+"""Draws of a pass that adapts the proposal, such passes at most, and the effective draws that are enough of them."""
+PASS_DRAWS, PASSES, ADAPTATIONS = 1024, 8, 3
+"""Draws of a pass from the adapted proposal, such passes at most, and how often to adapt further before giving up."""
+HOPELESS_K_HAT, HOPELESS_PASSES = 0.6, 3
+"""k-hat after so many passes at which to adapt again rather than go on."""
 GOOD_K_HAT = 0.45
 """At which to stop drawing: k-hat is noisy, and one that has just dipped below its limit is no better than it."""
-DEGREES_OF_FREEDOM = 5.0
-"""Of the t kernels: a log scale that the data leave open has an exponential tail towards zero."""
-WIDENING = 1.1
-"""Factor on the adapted covariance: a proposal wider than its target costs little, a narrower one ruins weights."""
+LEAST_DEGREES_OF_FREEDOM = 5.0
+"""Of the effects' t density, however few they are."""
 DIFFERENCE = 1e-4
 """Step of central differences in hyperparameters (unconstrained, so of order one)."""
-KERNELS, BANDWIDTH = 1000, 0.7
-"""Kernels of an adapted proposal, and their width in posterior standard deviations."""
-FEW_EFFECTIVE = 200
-"""Below this an adapted proposal is one kernel, with the mean and covariance of the draws."""
-WIDE, WIDE_SHARE = 3.0, 0.2
-"""A fifth of every pass is drawn this many times wider, so that no weight in the tails can be large."""
 STEP_TOLERANCE = 0.05
 """The expansion point is found when a round moves it by less, in posterior standard deviations."""
 
@@ -78,11 +74,12 @@ class Weighted(NamedTuple):
     ess: float
 
 
-class Kernels(NamedTuple):
-    """An equal mixture of t densities at ``centres`` (kernel, hyperparameter) with one scale root."""
+class Pass(NamedTuple):
+    """Draws x (draw, size) from a proposal, with log p(h, e) - log q(e | h) of each."""
 
-    centres: np.ndarray
-    root: np.ndarray
+    mixture: proposal.Mixture
+    x: np.ndarray
+    log_ratio: np.ndarray
 
 
 class Split:
@@ -100,8 +97,16 @@ class Split:
     def _is_independent(self) -> bool:
         """Look at the prior precision at one point; were it misjudged, the weights would still be right."""
         h, e = 0.1 * np.arange(1.0, self.hyper.size + 1), np.linspace(-1.0, 1.0, self.effect.size)
-        precision = np.asarray(jax.jit(self.prior_precision)(h, e, data_of(self.density.model)))
-        return bool(np.allclose(precision, np.diag(np.diag(precision)), atol=1e-9 * np.abs(precision).max(initial=0)))
+        data = data_of(self.density.model)
+
+        @jax.jit
+        def times(v: Any) -> Any:
+            return jax.jvp(lambda e: self.prior_gradient(h, e, data), (e,), (v,))[1]
+
+        # Were it diagonal, its product with any vector would be that with ones, times the vector.
+        v = np.cos(np.arange(e.size))
+        expected, found = v * np.asarray(times(np.ones_like(v))), np.asarray(times(v))
+        return bool(np.allclose(found, expected, rtol=0, atol=1e-9 * np.abs(found).max(initial=0)))
 
     def join(self, h: Any, e: Any) -> Any:
         """Lay h and e back into one vector."""
@@ -240,6 +245,7 @@ def sample(
     rng: np.random.Generator,
     *,
     target_ess: float,
+    resolved: Callable[[Weighted], Data] | None = None,
     progress: Callable[[str], None],
 ) -> Weighted:
     """Adapt the proposal in a few passes, then draw from it until the weights' effective number is ``target_ess``.
@@ -247,44 +253,63 @@ def sample(
     The passes that shaped the proposal are left out of the result. Its kernels stand where weights were high, so those
     very draws would be weighted against kernels of their own: less than they should be, and most so in the tails.
 
+    Parameters
+    ----------
+    density, data, expansion
+        From `compile_density`, `data_of` and `expand`.
+    rng
+        Draws everything.
+    target_ess
+        The effective draws to stop at, if k-hat is good by then.
+    resolved
+        Given the draws that adapted the proposal, returns the data with a grid fine enough for them.
+    progress
+        Is told of every pass.
+
     Returns
     -------
     Weighted
         The draws from the last proposal. Whether k-hat is good enough is the caller's question.
     """
     split, run = compiled(density).split, compiled(density).weighed_draw
-    at = (jax.tree.map(jnp.asarray, expansion), data)
+    at = jax.tree.map(jnp.asarray, expansion)
 
-    def draw(proposal: Kernels) -> tuple[np.ndarray, np.ndarray]:
-        hyper = _propose(proposal, rng)
-        x, ratio = over_draws(run, (hyper, *_standard_t(split.effect.size, rng)), at)
-        return x, ratio
+    def drawn(mixture: proposal.Mixture, count: int) -> Pass:
+        hyper = proposal.draw(mixture, count, rng)
+        return Pass(mixture, *over_draws(run, (hyper, *_standard_t(count, split.effect.size, rng)), (at, data)))
 
-    proposals = [Kernels(expansion.x[None, split.hyper], _root(linalg.inv(expansion.precision)))]
-    pilot, pilot_ratio = np.empty((0, density.size)), np.empty(0)
+    mixture = proposal.single(expansion.x[split.hyper], linalg.inv(expansion.precision))
+    pilots: list[Pass] = []
     for _ in range(ADAPTATIONS):
         for _ in range(PILOT_PASSES):
-            x, ratio = draw(proposals[-1])
-            pilot, pilot_ratio = np.vstack([pilot, x]), np.append(pilot_ratio, ratio)
-            # Against the equal mixture of all proposals so far.
-            weighted = _weighted(pilot, pilot_ratio - _log_mixture(pilot[:, split.hyper], proposals))
-            progress(f"adapting the proposal: {len(pilot)} draws, {weighted.ess:.0f} effective")
-            proposals.append(_adapted(pilot[:, split.hyper], weighted.weight, weighted.ess, rng))
-        draws, total = np.empty((0, density.size)), np.empty(0)
+            pilots.append(drawn(mixture, PILOT_DRAWS))
+            weighted = _weighed(pilots, split)
+            mixture = proposal.fitted(weighted.x[:, split.hyper], weighted.weight, weighted.ess, rng)
+            progress(f"adapting the proposal: {len(weighted.x)} draws, {weighted.ess:.0f} effective")
+            if weighted.ess >= PILOT_ESS:
+                break
+        if resolved is not None:
+            data = resolved(weighted)
+        passes: list[Pass] = []
         for _ in range(PASSES):
-            x, ratio = draw(proposals[-1])
-            draws = np.vstack([draws, x])
-            total = np.append(total, ratio - _log_mixture(x[:, split.hyper], proposals[-1:]))
-            weighted = _weighted(draws, total)
-            progress(f"weights: {len(draws)} draws, k-hat {weighted.k_hat:.2f}, {weighted.ess:.0f} effective")
-            if len(draws) > PASS_DRAWS and weighted.ess >= target_ess and weighted.k_hat < GOOD_K_HAT:
+            passes.append(drawn(mixture, PASS_DRAWS))
+            weighted = _weighed(passes, split)
+            progress(f"weights: {len(weighted.x)} draws, k-hat {weighted.k_hat:.2f}, {weighted.ess:.0f} effective")
+            if len(passes) > 1 and weighted.ess >= target_ess and weighted.k_hat < GOOD_K_HAT:
                 return weighted
+            if len(passes) >= HOPELESS_PASSES and weighted.k_hat > HOPELESS_K_HAT:
+                break
+        pilots += passes
     return weighted
 
 
-def _weighted(draws: np.ndarray, log_ratio: np.ndarray) -> Weighted:
+def _weighed(passes: list[Pass], split: Split) -> Weighted:
+    """Weigh the draws of all passes against the mixture of their proposals."""
+    x = np.vstack([one.x for one in passes])
+    log_q = proposal.log_density(x[:, split.hyper], [one.mixture for one in passes], [len(one.x) for one in passes])
+    log_ratio = np.concatenate([one.log_ratio for one in passes]) - log_q
     weight, k_hat = smooth(np.where(np.isfinite(log_ratio), log_ratio, -np.inf))
-    return Weighted(draws, weight, k_hat, 1.0 / float(weight @ weight))
+    return Weighted(x, weight, k_hat, 1.0 / float(weight @ weight))
 
 
 def _effect_degrees_of_freedom(effects: int) -> float:
@@ -293,13 +318,13 @@ def _effect_degrees_of_freedom(effects: int) -> float:
     The squared radius of a normal in d dimensions varies by sqrt(2 / d) of itself; a t's scale varies by
     sqrt(2 / nu), here always the smaller.
     """
-    return max(DEGREES_OF_FREEDOM, 2.0 * effects)
+    return max(LEAST_DEGREES_OF_FREEDOM, 2.0 * effects)
 
 
-def _standard_t(effects: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _standard_t(count: int, effects: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return standard t draws (draw, effect) and their log density up to a constant."""
     nu = _effect_degrees_of_freedom(effects)
-    z = rng.standard_normal((PASS_DRAWS, effects)) / np.sqrt(rng.chisquare(nu, (PASS_DRAWS, 1)) / nu)
+    z = rng.standard_normal((count, effects)) / np.sqrt(rng.chisquare(nu, (count, 1)) / nu)
     return z, -(nu + effects) / 2 * np.log1p((z**2).sum(axis=1) / nu)
 
 
@@ -319,45 +344,6 @@ def _weighed_draw(split: Split) -> Callable[..., Any]:
     return draw
 
 
-def _propose(proposal: Kernels, rng: np.random.Generator) -> np.ndarray:
-    count, d = proposal.centres.shape
-    radius = np.sqrt(rng.chisquare(DEGREES_OF_FREEDOM, (PASS_DRAWS, 1)) / DEGREES_OF_FREEDOM)
-    radius[: int(WIDE_SHARE * PASS_DRAWS)] /= WIDE
-    around = proposal.centres[rng.integers(count, size=PASS_DRAWS)]
-    return np.asarray(around + (rng.standard_normal((PASS_DRAWS, d)) / radius) @ proposal.root.T)
-
-
-def _log_mixture(hyper: np.ndarray, proposals: list[Kernels]) -> np.ndarray:
-    """Return the log density, up to a constant, of the equal mixture of the passes' proposals."""
-    nu, d = DEGREES_OF_FREEDOM, hyper.shape[1]
-    parts = []
-    for centres, root in proposals:
-        at, around = (linalg.solve_triangular(root, points.T, lower=True) for points in (hyper, centres))
-        squared = np.maximum((at**2).sum(0)[:, None] + (around**2).sum(0) - 2 * at.T @ around, 0.0)
-        for share, width in ((1 - WIDE_SHARE, 1.0), (WIDE_SHARE, WIDE)):
-            kernel = (1 + squared / (width**2 * nu)) ** (-(nu + d) / 2)
-            parts.append(np.log(share * kernel.mean(axis=1)) - np.log(np.diag(root)).sum() - d * np.log(width))
-    return np.asarray(special.logsumexp(parts, axis=0) - np.log(len(proposals)))
-
-
-def _adapted(hyper: np.ndarray, weight: np.ndarray, ess: float, rng: np.random.Generator) -> Kernels:
-    """Return kernels at resampled draws, shrunk so that the mixture keeps their covariance (West 1993).
-
-    While few draws carry the weight, one kernel with their mean and covariance.
-    """
-    centre = weight @ hyper
-    spread = hyper - centre
-    root = _root(WIDENING * (spread * weight[:, None]).T @ spread)
-    if ess < FEW_EFFECTIVE:
-        return Kernels(centre[None], root)
-    at = spread[resample(weight, KERNELS, rng)]
-    return Kernels(centre + np.sqrt(1 - BANDWIDTH**2) * at, BANDWIDTH * root)
-
-
-def _root(covariance: np.ndarray) -> np.ndarray:
-    return np.asarray(linalg.cholesky(covariance, lower=True))
-
-
 def smooth(log_ratio: np.ndarray) -> tuple[np.ndarray, float]:
     """Return normalised Pareto-smoothed weights and k-hat of log importance ratios."""
     from arviz_stats.base import array_stats
@@ -365,17 +351,6 @@ def smooth(log_ratio: np.ndarray) -> tuple[np.ndarray, float]:
     log_weight, k_hat = array_stats.psislw(-log_ratio)
     weight = np.exp(log_weight - special.logsumexp(log_weight))
     return weight, float(k_hat)
-
-
-def resample(weight: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return ``count`` indices by systematic resampling, in random order.
-
-    Each draw appears floor or ceil of count x weight times: less noise than independent picks (Douc, Cappe and
-    Moulines 2005, "Comparison of resampling schemes for particle filtering").
-    """
-    positions = (rng.random() + np.arange(count)) / count
-    chosen = np.searchsorted(np.cumsum(weight), positions * weight.sum(), side="right")
-    return rng.permutation(np.minimum(chosen, weight.size - 1))
 
 
 def draws_of(density: Density, names: Sequence[str], x: np.ndarray, data: Data) -> dict[str, Any]:

@@ -41,6 +41,8 @@ class Settled(NamedTuple):
 def settle(outcomes: xr.Dataset, function: ModelFunction, priors: dict[str, Any], say: Progress) -> Settled:
     """Build and compile the marginal model of a board, and find its expansion point on a grid that passes there.
 
+    The grid may then be thinned: ``seen`` is of the grid on which the mode was found.
+
     Raises
     ------
     SamplingError
@@ -51,7 +53,15 @@ def settle(outcomes: xr.Dataset, function: ModelFunction, priors: dict[str, Any]
     density = compiled_once(function, model, priors, marginal=True)
     x = flatten(density, _start(model, outcomes))
     z = nodes.first_nodes(outcomes, overdispersed="log_kappa" in model.named_vars) if has_grid(density) else None
-    return _expanded(model, density, data_of(model), x, z, say)
+    settled = _expanded(model, density, data_of(model), x, z, say)
+    return settled if settled.seen is None else on_grid(settled, nodes.thinned)
+
+
+def on_grid(settled: Settled, change: Callable[[np.ndarray, nodes.GridCheck, int], np.ndarray]) -> Settled:
+    """Return the same expansion with the grid that ``change`` makes of the present one and its check."""
+    assert settled.seen is not None
+    z = change(settled.data["node_position"], settled.seen, settled.data["successes"].shape[0])
+    return settled._replace(data=settled.data | {"node_position": z})
 
 
 def has_grid(density: Density) -> bool:
@@ -75,12 +85,6 @@ def _expanded(
         x, z = expansion.x, nodes.refined(z, seen, data["successes"].shape[0])
     nodes_tried = data["node_position"].size
     raise SamplingError(f"laplace: the grid errs by {seen.error:.1g} at {nodes_tried} nodes; try method='latent'")
-
-
-def regrid(settled: Settled, seen: nodes.GridCheck, say: Progress) -> Settled:
-    """Settle again on a grid that mends what ``seen`` found wrong at the draws."""
-    z = nodes.refined(settled.data["node_position"], seen, settled.data["successes"].shape[0])
-    return _expanded(settled.model, settled.density, settled.data, settled.expansion.x, z, say)
 
 
 def compiled_once(function: ModelFunction, model: pm.Model, priors: dict[str, Any], *, marginal: bool) -> Density:

@@ -81,12 +81,12 @@ def _correlation(k: np.ndarray, n: np.ndarray, logit: np.ndarray) -> float:
     return float(np.clip(excess / max((n * (n - 1) * variance).sum(), 1e-12), 0.0, 1.0))
 
 
-def equally_spaced(reach: float, smallest_sd: float, tasks: int) -> np.ndarray:
+def equally_spaced(reach: float, smallest_sd: float, tasks: int, spread: float = SPREAD) -> np.ndarray:
     """Return nodes on [-reach, reach] whose trapezoidal error is within `TOLERANCE` for ``tasks`` tasks.
 
     The error of a task is about 2 exp(-2 pi^2 (sd / h)^2). A conditional's sd in units of task_sd is the smaller the
     larger task_sd is, and log task_sd is known from that many tasks to about 1 / sqrt(2 tasks). The count is rounded
-    up to a multiple of 32 plus one: boards of one shape then share one compiled function.
+    up to a multiple of 32 plus one: boards of one shape then share one compiled function. ``spread`` is as `SPREAD`.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def equally_spaced(reach: float, smallest_sd: float, tasks: int) -> np.ndarray:
         If it takes more than `MOST_NODES`: cells with very many runs.
     """
     ratio = np.sqrt(np.log(2 * tasks / TOLERANCE) / (2 * np.pi**2))
-    spacing = smallest_sd / (ratio * np.exp(SPREAD / np.sqrt(2 * tasks)))
+    spacing = smallest_sd / (ratio * np.exp(spread / np.sqrt(2 * tasks)))
     if 2 * reach / spacing > MOST_NODES:
         raise SamplingError(
             f"laplace: a grid of {2 * reach / spacing:.0f} nodes is needed, above {MOST_NODES} (cells with very many "
@@ -102,6 +102,12 @@ def equally_spaced(reach: float, smallest_sd: float, tasks: int) -> np.ndarray:
         )
     count = max(32 * int(np.ceil(2 * reach / spacing / 32)), LEAST_INTERVALS) + 1
     return np.linspace(-reach, reach, count)
+
+
+def thinned(nodes: np.ndarray, seen: GridCheck, tasks: int) -> np.ndarray:
+    """Return a coarser grid of the same width, if what ``seen`` found at the mode allows it, else ``nodes``."""
+    enough = equally_spaced(nodes[-1], seen.smallest_sd, tasks)
+    return enough if enough.size < nodes.size else nodes
 
 
 @lru_cache(maxsize=KEPT)
@@ -130,13 +136,13 @@ def grid_attrs(nodes: np.ndarray, seen: GridCheck) -> dict[str, float]:
     return {"grid_nodes": nodes.size, "grid_error": seen.error, "grid_limit": SLACK * TOLERANCE}
 
 
-def refined(nodes: np.ndarray, seen: GridCheck, tasks: int) -> np.ndarray:
+def refined(nodes: np.ndarray, seen: GridCheck, tasks: int, spread: float = SPREAD) -> np.ndarray:
     """Return a grid that mends what ``seen`` found wrong with ``nodes``: wider, finer, or both."""
     spacing = nodes[1] - nodes[0]
     reach = nodes[-1] * (1.25 if seen.end_mass > END_MASS else 1.0)
     # A conditional narrower than the spacing cannot be measured on it: at least halve the spacing then.
     smallest_sd = seen.smallest_sd if seen.smallest_sd > spacing else spacing / 2
-    return equally_spaced(reach, smallest_sd, tasks)
+    return equally_spaced(reach, smallest_sd, tasks, spread)
 
 
 def task_effects(density: Density, x: np.ndarray, data: Data, rng: np.random.Generator) -> np.ndarray:
