@@ -94,20 +94,25 @@ def compile_density(model: pm.Model) -> Density:
     )
 
 
-def hessian(function: Callable[[Any, Data], Any]) -> Callable[[Any, Data], np.ndarray]:
-    """Compile the Hessian of ``function(x, data)``, its columns computed in parallel blocks of bounded memory."""
-    gradient = jax.grad(function)
+def derivatives(function: Callable[[Any, Data], Any]) -> Callable[[Any, Any, Data], Any]:
+    """Compile (x, direction, data) to value and gradient of ``function(x, data)``, and both along the direction."""
 
-    @batched
-    def column(direction: Any, at: Any) -> Any:
-        x, data = at
-        return jax.jvp(lambda y: gradient(y, data), (x,), (direction,))[1]
+    @jax.jit
+    def along(x: Any, direction: Any, data: Data) -> Any:
+        return jax.jvp(jax.value_and_grad(lambda y: function(y, data)), (x,), (direction,))
 
-    def compute(x: Any, data: Data) -> np.ndarray:
-        columns = over_draws(column, (np.eye(len(x)),), (jnp.asarray(x), data))
-        return np.asarray(columns + columns.T) / 2
+    return along
 
-    return compute
+
+def hessian(along: Callable[[Any, Any, Data], Any], x: Any, data: Data) -> np.ndarray:
+    """Return the Hessian at x by `derivatives`, its columns in parallel."""
+
+    def column(direction: np.ndarray) -> np.ndarray:
+        return np.asarray(along(x, direction, data)[1][1])
+
+    with ThreadPoolExecutor(available_cores()) as pool:
+        columns = np.array(list(pool.map(column, np.eye(len(x)))))
+    return np.asarray(columns + columns.T) / 2
 
 
 def data_of(model: pm.Model, **replaced: Any) -> Data:

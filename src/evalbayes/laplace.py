@@ -20,7 +20,7 @@ Research 25, 1-58), and k-hat and the effective number of draws say whether to b
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -31,7 +31,7 @@ from scipy import linalg, special
 from scipy.optimize import minimize
 
 from evalbayes import proposal
-from evalbayes.density import KEPT, Data, Density, batched, data_of, hessian, over_draws
+from evalbayes.density import KEPT, Data, Density, batched, data_of, derivatives, hessian, over_draws
 from evalbayes.errors import SamplingError
 
 PILOT_DRAWS, PILOT_PASSES, PILOT_ESS = 512, 8, 500
@@ -122,10 +122,10 @@ class Split:
             return jnp.diag(-jax.jvp(lambda e: self.prior_gradient(h, e, data), (e,), (jnp.ones_like(e),))[1])
         return -jax.jacfwd(lambda e: self.prior_gradient(h, e, data))(e)
 
-    def log_marginal(self, x: Any, curvature: Any, data: Data) -> Any:
-        """Return log p(h, e) - log det(L + P(h)) / 2: at the conditional mode of e, Laplace's log p(h)."""
+    def log_width(self, x: Any, curvature: Any, data: Data) -> Any:
+        """Return -log det(L + P(h)) / 2."""
         precision = curvature + self.prior_precision(x[self.hyper], x[self.effect], data)
-        return self.density.logp(x, data) - jnp.log(jnp.diag(jnp.linalg.cholesky(precision))).sum()
+        return -jnp.log(jnp.diag(jnp.linalg.cholesky(precision))).sum()
 
     def prior_derivatives(self, x: Any, data: Data) -> tuple[Any, Any, Any]:
         """Return the log prior's gradient in e, its precision of e, and its mixed second derivatives (e, h)."""
@@ -138,9 +138,9 @@ class Compiled(NamedTuple):
     """What is compiled once for a density and serves every board of its shape."""
 
     split: Split
-    second_derivatives: Callable[[Any, Data], np.ndarray]
+    along: Callable[[Any, Any, Data], Any]
     prior_derivatives: Callable[[Any, Data], Any]
-    climb: Callable[..., Any]
+    log_width: Callable[..., Any]
     weighed_draw: Callable[..., Any]
 
 
@@ -150,9 +150,9 @@ def compiled(density: Density) -> Compiled:
     split = Split(density)
     return Compiled(
         split=split,
-        second_derivatives=hessian(density.logp),
+        along=derivatives(density.logp),
         prior_derivatives=jax.jit(split.prior_derivatives),
-        climb=jax.jit(jax.value_and_grad(split.log_marginal)),
+        log_width=jax.jit(jax.value_and_grad(split.log_width)),
         weighed_draw=batched(_weighed_draw(split)),
     )
 
@@ -168,22 +168,38 @@ def expand(density: Density, data: Data, start: np.ndarray, *, rounds: int = 8) 
     SamplingError
         If the rounds do not settle or the curvature there is not that of a maximum.
     """
-    split, second_derivatives, prior_derivatives, climb, _ = compiled(density)
-    x, step = np.asarray(start, float), np.array([np.inf])
+    split, along, prior_derivatives, _, _ = compiled(density)
+    x = np.asarray(start, float)
     for _ in range(rounds):
-        second = second_derivatives(x, data)
+        second = hessian(along, x, data)
         gradient, prior, mixed = map(np.asarray, prior_derivatives(x, data))
         curvature = _nonnegative(-second[np.ix_(split.effect, split.effect)] - prior)
-        climb_here = partial(climb, curvature=jnp.asarray(curvature), data=data)
-        marginal = _with_hyper_columns(second, split.hyper, x, climb_here)
+
+        log_marginal = _log_marginal(density, curvature, data)
+        marginal = _with_hyper_columns(second, split.hyper, x, log_marginal)
+        step = _climb(log_marginal, x, unit := _unit_of_length(marginal))
         if np.abs(step).max() < STEP_TOLERANCE:
             slope = second[np.ix_(split.effect, split.hyper)] - mixed
-            at_mode = np.asarray(climb_here(x)[1])[split.effect] - gradient
+            at_mode = log_marginal(x)[1][split.effect] - gradient
             return Expansion(x, at_mode, slope, curvature, _schur(marginal, split), -marginal)
-        unit = _unit_of_length(marginal)
-        step = _climb(climb_here, x, unit)
         x = x + unit @ step
     raise SamplingError("laplace: no maximum found (the density is flat or has a ridge); try method='latent'")
+
+
+def _log_marginal(density: Density, curvature: np.ndarray, data: Data) -> Callable[[np.ndarray], Any]:
+    """Return a function of x giving log p(h, e) - log det(L + P(h)) / 2, and its gradient.
+
+    At the conditional mode of e this is Laplace's log p(h). `derivatives` is used although its direction is wasted:
+    another derivative of the density would take as long to compile as all these evaluations.
+    """
+    _, along, _, log_width, _ = compiled(density)
+    flat, fixed = np.zeros(density.size), jnp.asarray(curvature)
+
+    def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
+        (value, gradient), (width, narrowing) = along(x, flat, data)[0], log_width(x, fixed, data)
+        return float(value + width), np.asarray(gradient + narrowing)
+
+    return value_and_gradient
 
 
 def _with_hyper_columns(
@@ -197,7 +213,7 @@ def _with_hyper_columns(
     result = second.copy()
     for i in hyper:
         shift = DIFFERENCE * np.eye(x.size)[i]
-        up, down = (np.asarray(value_and_gradient(x + side)[1]) for side in (shift, -shift))
+        up, down = (value_and_gradient(x + side)[1] for side in (shift, -shift))
         result[i] = result[:, i] = (up - down) / (2 * DIFFERENCE)
     return result
 
@@ -207,10 +223,10 @@ def _climb(value_and_gradient: Callable[[Any], Any], x: np.ndarray, unit: np.nda
 
     def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = value_and_gradient(x + unit @ u)
-        slope = unit.T @ np.asarray(gradient)
+        slope = unit.T @ gradient
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             return 1e100, np.zeros_like(u)
-        return -float(value), -slope
+        return -value, -slope
 
     options: Any = {"maxcor": 30, "maxiter": 60, "gtol": 1e-6}
     return np.asarray(minimize(objective, np.zeros_like(x), jac=True, method="L-BFGS-B", options=options).x)
