@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 from scipy import special
 
-from evalbayes import ArgumentError, fit, simulate
+from evalbayes import ArgumentError, NotIdentifiedError, fit, simulate
 from evalbayes.models.crossed import crossed
 from evalbayes.outcomes import from_counts
 from evalbayes.predictive import posterior_predictive, prior_predictive
@@ -74,7 +74,9 @@ def test_a_saved_fit_predicts_the_same(fitted, tmp_path):
 def test_a_model_from_a_function_has_to_be_given_again_only_if_it_cannot_be_found(fitted):
     other = fitted.copy()
     other.attrs = fitted.attrs | {"model": "somewhere:mine"}
-    with pytest.raises(ArgumentError, match="somewhere:mine"):
+    with pytest.raises(
+        ArgumentError, match="somewhere:mine, which is not here"
+    ):
         posterior_predictive(other)
     given = posterior_predictive(other, "crossed_beta_binomial", draws=5)
     assert given.identical(posterior_predictive(fitted, draws=5))
@@ -126,6 +128,14 @@ def test_prior_options_reach_the_model():
 def test_a_users_function_is_served():
     board = from_counts([[1, 0], [2, 1]], [[2, 2], [2, 2]], configs=["a", "b"], tasks=["s", "t"])
     assert prior_predictive(board, crossed, draws=3)["prior_predictive"].sizes["draw"] == 3
+
+
+def test_a_board_that_fit_refuses_has_no_prior_boards_either():
+    once = simulate.board(3, 8, 1, seed=1)
+    with pytest.raises(NotIdentifiedError, match="no cell was run twice"):
+        prior_predictive(once, "crossed_beta_binomial")
+    with pytest.raises(NotIdentifiedError, match="1 task"):
+        prior_predictive(BOARD.isel(task=[0]))
 
 
 def test_no_draws_are_refused(fitted):

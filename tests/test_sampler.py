@@ -122,6 +122,9 @@ def test_checks_of_the_model_are_shown_and_do_not_refuse_the_fit():
     """The gate and the dispersion say which answers to believe; the draws are what they should be."""
     checks = sampler(weights(gate="failed", dispersion=1.9, dispersion_limit=1.2))
     assert failed(checks) == ["population", "dispersion"]
+    assert "crossed_beta_binomial" not in str(checks.sel(check="dispersion").remedy.item())
+    crossed = sampler(weights(model="crossed", dispersion=1.9, dispersion_limit=1.2))
+    assert "crossed_beta_binomial" in str(crossed.sel(check="dispersion").remedy.item())
     assert set(checks["about"].values[~checks["passed"].values]) == {"model"}
     refuse_failed(checks, "laplace")
 

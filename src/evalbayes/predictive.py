@@ -7,13 +7,14 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pymc as pm
 import xarray as xr
 
 from evalbayes.cells import flattened
-from evalbayes.choice import ModelFunction, built, check_priors, check_whole, chosen
+from evalbayes.choice import ModelFunction, built, check_identified, check_priors, check_whole, chosen
 from evalbayes.errors import ArgumentError
 from evalbayes.schema import validate
 
@@ -45,7 +46,7 @@ def prior_predictive(
 
     Raises
     ------
-    OutcomesError, ArgumentError
+    OutcomesError, ArgumentError, NotIdentifiedError
         As `evalbayes.fit`.
 
     Examples
@@ -59,6 +60,7 @@ def prior_predictive(
     validate(outcomes)
     name, function, _ = chosen(outcomes, model)
     check_priors(name, function, priors)
+    check_identified(outcomes, name)
     with built(function, outcomes, priors) as latent, _quiet():
         drawn = pm.sample_prior_predictive(draws, random_seed=seed, compile_kwargs=COMPILE)
     prior, boards = (flattened(drawn[group].to_dataset()) for group in ("prior", "prior_predictive"))
@@ -140,7 +142,12 @@ def _latent(fit: xr.DataTree, model: str | ModelFunction | None) -> pm.Model:
     board = fit["constant_data"].to_dataset().assign(fit["observed_data"].to_dataset().data_vars)
     attrs = {str(name): value for name, value in fit.attrs.items()}
     priors = {name.removeprefix("prior_"): value for name, value in attrs.items() if name.startswith("prior_")}
-    _, function, _ = chosen(board, model if model is not None else str(fit.attrs["model"]))
+    name = str(fit.attrs["model"])
+    if model is None and ":" in name and not Path(name.rpartition(":")[0]).is_file():
+        raise ArgumentError(
+            f"the fit was made with {name}, which is not here; give the function, or its file, as model="
+        )
+    _, function, _ = chosen(board, name if model is None else model)
     return built(function, board, priors)
 
 

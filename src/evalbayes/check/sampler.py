@@ -153,6 +153,8 @@ def _model(attrs: Any) -> dict[str, Check]:
             float(attrs["dispersion_limit"]),
             "model",
             "runs of a cell about the fit, 1 expected; above the limit differences and ranks are too narrow",
-            "fit model='crossed_beta_binomial'",
+            "fit model='crossed_beta_binomial'"
+            if attrs.get("model") == "crossed"
+            else "look for duplicated runs or a task that changed between them: no model here fits such cells",
         )
     return found
