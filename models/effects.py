@@ -73,10 +73,11 @@ def config_effect(outcomes: xr.Dataset, config_sd: float) -> Any:
     """Register ``config_sd`` and ``config_effect`` (config), which sums to zero.
 
     The scale is that of the normals before their mean is taken off: M of them have standard deviation
-    config_sd sqrt(1 - 1/M). One config has nothing to differ from: its effect is the constant 0, and neither is there.
+    config_sd sqrt(1 - 1/M). One config has nothing to differ from: its effect is the datum 0, ``no_config_effect``, and
+    neither is there.
     """
     if outcomes.sizes["config"] == 1:
-        return pmd.as_xtensor(np.zeros(1), dims=("config",))
+        return pmd.Data("no_config_effect", np.zeros(1), dims=("config",))
     sigma = pmd.HalfNormal("config_sd", np.float64(config_sd))
     return pmd.ZeroSumNormal("config_effect", sigma=sigma, core_dims="config")
 

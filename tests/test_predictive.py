@@ -74,9 +74,7 @@ def test_a_saved_fit_predicts_the_same(fitted, tmp_path):
 def test_a_model_from_a_function_has_to_be_given_again_only_if_it_cannot_be_found(fitted):
     other = fitted.copy()
     other.attrs = fitted.attrs | {"model": "somewhere:mine"}
-    with pytest.raises(
-        ArgumentError, match="somewhere:mine, which is not here"
-    ):
+    with pytest.raises(ArgumentError, match="somewhere:mine, which is not here"):
         posterior_predictive(other)
     given = posterior_predictive(other, "crossed_beta_binomial", draws=5)
     assert given.identical(posterior_predictive(fitted, draws=5))

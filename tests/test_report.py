@@ -5,6 +5,7 @@ import importlib
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -341,3 +342,15 @@ def test_sibling_never_is_the_page() -> None:
     assert page_module.sibling(Path("report.html")) == Path("report.json")
     assert page_module.sibling(Path("report.json")) == Path("report.json.json")
     assert page_module.sibling(Path("v1.2")) == Path("v1.2.json")
+
+
+def test_one_config_has_a_page_that_speaks_of_ranks_only_to_refuse_them():
+    board = board_with(["only"])
+    who = {"quantity": "rank", "tasks": "sampled", "configs": "fixed", "method": "laplace", "prob": 0.95}
+    nothing = schema.unknown({"config": ["only"]}, "one config: there is nothing to rank it against", **who)
+    reader = parse(render(board, replace(fabricated(board), rank=nothing, best=nothing, top=nothing)))
+    spoken = [text.strip() for text in reader.text if re.search(r"\branks?\b|P\(", text, re.IGNORECASE)]
+    spoken = [text for text in spoken if "--rank" not in text]
+    assert [text.rpartition(": ")[2] for text in set(spoken)] == ["there is nothing to rank it against"]
+    two = board_with(["one", "other"])
+    assert "Ranked table" in parse(render(two, fabricated(two))).text

@@ -231,6 +231,7 @@ def render(
     return environment.get_template("page.html").render(
         title=Path(facts.source.removeprefix("datasets:")).name or "Board",
         board=facts,
+        ranked=facts.configs > 1,
         findings=found,
         population=population_of(fit),
         rows=table,
