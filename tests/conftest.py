@@ -1,5 +1,6 @@
 """What tests share: the folder of real boards, a writer of small files, one real fit, and posteriors made by hand."""
 
+import inspect
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,18 @@ def shared_data() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return folder
+
+
+@pytest.fixture(scope="session")
+def needs() -> Callable[..., dict[str, object]]:
+    """Return what an answer's function has to be told besides its target: a number of runs, or a ratio of costs."""
+    values = {"runs": 5, "cost_ratio": 10.0}
+
+    def needs(function: Callable[..., object]) -> dict[str, object]:
+        parameters = inspect.signature(function).parameters.values()
+        return {p.name: values[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty}
+
+    return needs
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,13 +39,13 @@ def assert_same(back, fit):
         }
 
 
-def test_the_real_fit_comes_back_as_it_was(small_fit, tmp_path):
+def test_the_real_fit_comes_back_as_it_was(small_fit, needs, tmp_path):
     path = save_fit(small_fit, tmp_path / "fit.nc")
     back = load_fit(path)
     assert_same(back, small_fit)
     for name in posterior.__all__:
         for tasks in ("fixed", "sampled"):
-            function = getattr(posterior, name)
+            function = partial(getattr(posterior, name), **needs(getattr(posterior, name)))
             xr.testing.assert_identical(function(back, tasks=tasks), function(small_fit, tasks=tasks))
     assert_same(load_fit(save_fit(back, tmp_path / "again.nc")), small_fit)
 

@@ -188,11 +188,13 @@ def from_draws(
     check_prob(prob)
     centre = estimate if estimate is not None else getattr(draws, point)("draw")
     levels = np.array([(1 - prob) / 2, (1 + prob) / 2])
-    how = "inverted_cdf" if discrete else "linear"
+    # Between two infinities there is nothing to interpolate.
+    endless: xr.DataArray = np.isinf(draws)  # type: ignore[assignment]
+    how = "inverted_cdf" if discrete or bool(endless.any()) else "linear"
     interval = _quantile(draws, levels, how)
     return answer(
         centre,
-        draws.std("draw", ddof=1),
+        draws.where(~endless).std("draw", ddof=1).where(~endless.any("draw"), np.inf),
         interval,
         quantity=quantity,
         tasks=tasks,
@@ -200,7 +202,7 @@ def from_draws(
         method=method,
         prob=prob,
         reason=reason,
-        interval_mcse=_quantile_mcse(draws, levels, ess or draws.sizes["draw"]),
+        interval_mcse=_quantile_mcse(draws, levels, ess or draws.sizes["draw"], how if endless.any() else "linear"),
         **extra,
     )
 
@@ -270,12 +272,13 @@ def _quantile(draws: xr.DataArray, levels: npt.ArrayLike, how: Any = "linear") -
     return ends.assign_coords(ci_bound=list(BOUNDS))
 
 
-def _quantile_mcse(draws: xr.DataArray, levels: np.ndarray, ess: float) -> xr.DataArray:
+def _quantile_mcse(draws: xr.DataArray, levels: np.ndarray, ess: float, how: Any) -> xr.DataArray:
     from scipy.stats import beta
 
     around = [beta.ppf(side, ess * levels + 1, ess * (1 - levels) + 1) for side in (0.1587, 0.8413)]
-    low, high = (_quantile(draws, level) for level in around)
-    mcse: xr.DataArray = (high - low) / 2
+    low, high = (_quantile(draws, level, how) for level in around)
+    with np.errstate(invalid="ignore"):
+        mcse: xr.DataArray = (high - low) / 2
     return mcse.transpose(..., "ci_bound")
 
 

@@ -6,6 +6,8 @@ has ``log_kappa``, the probability of a cell is drawn around mu and its own runs
     p_ct | k, n ~ Beta(mu kappa + k, (1 - mu) kappa + n - k);      without log_kappa p_ct = mu_ct
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from scipy import special
@@ -62,14 +64,10 @@ def expected_rates(flat: xr.Dataset, tasks: int) -> Floats:
     return np.asarray(sum(special.expit(a[:, None] + t) for a, t in pairs) / flat.sizes["draw"])
 
 
-def mean_rates(
-    flat: xr.Dataset,
-    successes: xr.DataArray,
-    trials: xr.DataArray,
-    rng: np.random.Generator,
-    weight: Floats | None = None,
-) -> xr.DataArray:
-    """Return draws (draw, config) of the mean over tasks of p_ct.
+def rates(
+    flat: xr.Dataset, successes: xr.DataArray, trials: xr.DataArray, rng: np.random.Generator
+) -> Iterator[tuple[slice, Floats]]:
+    """Yield draws of p_ct in blocks: which draws, and (draw, config, task).
 
     A config none of whose cells was run twice shows nothing of its kappa: its p_ct is taken to be mu_ct.
 
@@ -81,14 +79,11 @@ def mean_rates(
         Of the board, (config, task).
     rng
         For the draws of p_ct.
-    weight
-        Weights of the tasks (draw, task); equal ones when not given.
     """
     at, kappa = ability(flat), concentration(flat)
     effect = task_effects(flat, trials.sizes["task"])
     k, n = (cells.transpose("config", "task").values for cells in (successes, trials))
     seen = n.max(axis=1) > 1
-    means = np.empty(at.shape)
     step = max(1, BLOCK // n.size)
     for start in range(0, len(effect), step):
         block = slice(start, start + step)
@@ -98,5 +93,19 @@ def mean_rates(
             # Beta(mu kappa + k, ...) is a Beta around another mean, with n more runs' worth of concentration.
             total = spread + n[seen]
             p[:, seen] = scattered(rng, (p[:, seen] * spread + k[seen]) / total, total)
+        yield block, p
+
+
+def mean_rates(
+    flat: xr.Dataset,
+    successes: xr.DataArray,
+    trials: xr.DataArray,
+    rng: np.random.Generator,
+    weight: Floats | None = None,
+) -> xr.DataArray:
+    """Return draws (draw, config) of the mean over tasks of p_ct, under ``weight`` (draw, task) if given."""
+    at = ability(flat)
+    means = np.empty(at.shape)
+    for block, p in rates(flat, successes, trials, rng):
         means[block] = p.mean(axis=2) if weight is None else np.einsum("dct,dt->dc", p, weight[block])
     return at.copy(data=means)

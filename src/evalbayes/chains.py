@@ -15,7 +15,7 @@ from evalbayes import geometry, laplace, nodes
 from evalbayes.choice import ModelFunction, built
 from evalbayes.density import Data, Density, available_cores, data_of, over_draws
 from evalbayes.errors import SamplingError
-from evalbayes.marginal import CHECKED_DRAWS, Progress, Settled, compiled_once
+from evalbayes.marginal import CHECKED_DRAWS, Progress, Settled, compiled_once, on_grid
 from evalbayes.tree import labelled, reported
 
 CHAINS = 4
@@ -54,8 +54,28 @@ def by_nuts(
 
     The marginal density where a gradient of it is cheap. On large boards one of the latent density costs a fifth of
     it, and is tried first; its task effects can be hard to follow into a narrow component of their density, and then
-    it is the marginal one after all.
+    it is the marginal one after all. Where the grid proves too coarse for some of the draws, all are drawn again on
+    a finer one.
     """
+    ask: dict[str, Any] = {"draws": draws, "seed": seed, "say": say, "priors": priors}
+    tree, seen = _on_present_grid(settled, outcomes, function, **ask)
+    if seen is None or seen.error <= nodes.SLACK * nodes.TOLERANCE:
+        return tree
+    finer = on_grid(settled._replace(seen=seen), nodes.refined)
+    say(f"refining the grid to {finer.data['node_position'].size} nodes")
+    return _on_present_grid(finer, outcomes, function, **ask)[0]
+
+
+def _on_present_grid(
+    settled: Settled,
+    outcomes: xr.Dataset,
+    function: ModelFunction,
+    *,
+    draws: int,
+    seed: int,
+    say: Progress,
+    priors: Any,
+) -> tuple[xr.DataTree, nodes.GridCheck | None]:
     forms: dict[bool, Callable[[], Target]] = {
         True: lambda: _marginal(settled),
         False: lambda: _latent(settled, built(function, outcomes, priors), function, priors, say),
@@ -102,21 +122,22 @@ def _coordinates(settled: Settled, density: Density, data: Data) -> geometry.Coo
     return moved
 
 
-def _labelled(target: Target, sampled: xr.DataTree, rng: np.random.Generator, say: Progress) -> xr.DataTree:
-    """Carry draws of w back to the model's quantities, task effects included."""
+def _labelled(
+    target: Target, sampled: xr.DataTree, rng: np.random.Generator, say: Progress
+) -> tuple[xr.DataTree, nodes.GridCheck | None]:
+    """Carry draws of w back to the model's quantities, task effects included, and check the grid where there is one."""
     density, data = target.density, target.data
     w = sampled["posterior"].to_dataset()["w"].values.reshape(-1, density.size)
     x = over_draws(geometry.positions(density), (w,), (target.at, data))
     values = laplace.draws_of(density, reported(target.model), x, data)
-    grid: dict[str, float] = {}
+    seen = None
     if target.marginal:
         say("drawing task effects")
         values["task_effect"] = nodes.task_effects(density, x, data, rng)
         seen = nodes.grid_check(density)(x[:: max(1, len(x) // CHECKED_DRAWS)], data)
-        grid = nodes.grid_attrs(data["node_position"], seen)
     tree = _tree("nuts", labelled(target.model, values, chains=CHAINS), sampled)
-    tree.attrs |= grid
-    return tree
+    tree.attrs |= {} if seen is None else nodes.grid_attrs(data["node_position"], seen)
+    return tree, seen
 
 
 def by_latent(

@@ -41,8 +41,6 @@ class Settled(NamedTuple):
 def settle(outcomes: xr.Dataset, function: ModelFunction, priors: dict[str, Any], say: Progress) -> Settled:
     """Build and compile the marginal model of a board, and find its expansion point on a grid that passes there.
 
-    The grid may then be thinned: ``seen`` is of the grid on which the mode was found.
-
     Raises
     ------
     SamplingError
@@ -53,8 +51,7 @@ def settle(outcomes: xr.Dataset, function: ModelFunction, priors: dict[str, Any]
     density = compiled_once(function, model, priors, marginal=True)
     x = flatten(density, _start(model, outcomes))
     z = nodes.first_nodes(outcomes, overdispersed="log_kappa" in model.named_vars) if has_grid(density) else None
-    settled = _expanded(model, density, data_of(model), x, z, say)
-    return settled if settled.seen is None else on_grid(settled, nodes.thinned)
+    return _expanded(model, density, data_of(model), x, z, say)
 
 
 def on_grid(settled: Settled, change: Callable[[np.ndarray, nodes.GridCheck, int], np.ndarray]) -> Settled:

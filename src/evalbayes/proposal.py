@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, special
 
-DEGREES_OF_FREEDOM = 8.0
+DEGREES_OF_FREEDOM = 4.0
 """Of the t densities: a log scale that the data leave open has an exponential tail towards zero."""
 WIDENING = 1.1
 """Factor on the draws' covariance: a proposal wider than its target costs little, a narrower one ruins weights."""
@@ -18,8 +18,8 @@ COMPONENTS, DRAWS_A_COMPONENT = 8, 100
 EM_STEPS = 20
 RIDGE = 0.1
 """The covariance of all draws counts in that of each component like draws with this share of the weight."""
-WIDE, WIDE_SHARE = 2.5, 0.1
-"""A tenth of the draws are this many times wider, so that no weight in the tails can be large."""
+WIDE, WIDE_SHARE = 2.5, 0.2
+"""A fifth of the draws are this many times wider, so that no weight in the tails can be large."""
 
 
 class Mixture(NamedTuple):

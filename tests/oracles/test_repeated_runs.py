@@ -18,7 +18,7 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from evalbayes import datasets
+from evalbayes import compare, datasets, fit, frequentist
 
 RUNS = 5
 COLUMNS = [(figure, prompt) for figure in ("rate", "stable", "variance") for prompt in ("detailed", "minimal")]
@@ -164,6 +164,48 @@ def test_variance_components(board, config, between, within, icc, ceiling):
     printed = [f"{seen['sigma_b^2']:.4f}", f"{seen['mu_w']:.4f}", f"{seen['icc']:.3f}", f"{seen['ceiling']:.3f}"]
     print(f"{config}: sigma_b^2, mu_w, ICC, ceiling = {', '.join(printed)}")
     assert printed == [between, within, icc, ceiling]
+
+
+QUANTITIES = {"sigma_b^2": "between_variance", "mu_w": "within_variance", "icc": "icc", "ceiling": "ceiling"}
+
+
+def test_the_package_gives_every_config_its_components(board):
+    """All 32 configs, against the printed margins alone, from which s^2 and the mean of p (1 - p) follow."""
+    found = {name: getattr(frequentist, quantity)(board, draws=2) for name, quantity in QUANTITIES.items()}
+    share = frequentist.aleatoric_share(board, runs=RUNS, draws=2)
+    for config, figures in published().items():
+        count = 99 if config == "GPT-4.1 (detailed)" else 100
+        # The printed figures, as the whole numbers they stand for.
+        passes = round(float(figures["rate"]) / 100 * RUNS * count)
+        spread = round(float(figures["variance"]) / 100 * RUNS**2 * count)
+        mean, within = passes / RUNS / count, spread / RUNS**2 / count * RUNS / (RUNS - 1)
+        squares = (RUNS * passes - spread) / RUNS**2
+        between = (squares - count * mean**2) / (count - 1) - within / RUNS
+        expected = (between, within, between / (between + within), 1 + within / between)
+        for name, value in zip(QUANTITIES, expected, strict=True):
+            assert f"{found[name].estimate.sel(config=config).item():.4f}" == f"{value:.4f}"
+        seen = components(board, config)["aleatoric"]
+        assert 100 * share.estimate.sel(config=config).item() == pytest.approx(seen, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def fitted(board) -> xr.DataTree:
+    return fit(board, seed=1)
+
+
+def test_bayesian_and_moment_answers_agree(board, fitted):
+    """Posterior medians against moments: half the configs within 0.03 in ICC and 0.06 in ceiling; 9 in 10 agree."""
+    for quantity, most in (("icc", 0.03), ("ceiling", 0.06)):
+        both = compare(quantity, fitted, board)
+        apart = abs(both.estimate.isel(method=0) - both.estimate.isel(method=1))
+        agree = np.mean(["differ:" not in text for text in both.verdict.values])
+        ratio = float(both.width_ratio.median())
+        print(
+            f"{quantity}: median {float(apart.median()):.3f} apart, at most {float(apart.max()):.3f} "
+            f"({both.config.values[np.argmax(apart.values)]}); {agree:.0%} agree; widths {ratio:.2f}"
+        )
+        assert float(apart.median()) < most
+        assert agree >= 0.9
 
 
 def test_summary_over_the_clean_systems(board):

@@ -33,7 +33,9 @@ def board(made):
 
 
 def test_both_sides_answer_the_same_quantities():
-    assert tuple(sorted(posterior.__all__)) == tuple(sorted(frequentist.__all__)) == QUANTITIES
+    assert sorted(posterior.__all__) == sorted(frequentist.__all__)
+    # The rest, what repetition buys, has a contract test of its own.
+    assert set(QUANTITIES) < set(posterior.__all__)
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)

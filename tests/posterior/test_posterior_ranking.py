@@ -138,7 +138,7 @@ def test_one_reference_is_a_column_of_all_pairs(scored, which):
 
 @settings(max_examples=4, deadline=None)
 @given(st.permutations(range(4)), st.permutations(range(6)))
-def test_reordering_a_posterior_reorders_its_answers(fabricate, configs, tasks):
+def test_reordering_a_posterior_reorders_its_answers(fabricate, needs, configs, tasks):
     rng = np.random.default_rng(3)
     trials = rng.integers(1, 4, (4, 6))
     made = fabricate(rng.binomial(trials, 0.5), trials, draws=50)
@@ -147,7 +147,8 @@ def test_reordering_a_posterior_reorders_its_answers(fabricate, configs, tasks):
         other[name] = made[name].to_dataset().isel(config=list(configs), task=list(tasks))
     for quantity in posterior.__all__:
         for target in ("fixed", "sampled"):
-            mine, theirs = (getattr(posterior, quantity)(fit, tasks=target) for fit in (made, other))
+            function = getattr(posterior, quantity)
+            mine, theirs = (function(fit, tasks=target, **needs(function)) for fit in (made, other))
             theirs = theirs.reindex_like(mine)
             for variable in ("estimate", "se", "interval"):
                 # Sums over tasks in another order: the last digit may differ.

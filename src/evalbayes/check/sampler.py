@@ -123,7 +123,8 @@ def _chains(posterior: xr.Dataset, stats: xr.Dataset, same: np.ndarray, method: 
 
 
 def _weights(fit: xr.DataTree) -> dict[str, Check]:
-    attrs, remedy = fit.attrs, "try method='nuts'"
+    attrs = fit.attrs
+    remedy = f"try method='{'nuts' if attrs.get('method') == 'laplace' else 'latent'}'"
     found = {}
     for name, side, limit, meaning in (
         ("k_hat", "below", K_HAT, "how heavy the tail of the importance weights is"),

@@ -46,9 +46,9 @@ def score_draws(
     ValueError
         If a word is not one of those above.
     """
-    _one_of("tasks", tasks, TARGETS)
-    _one_of("population", population, POPULATIONS)
-    _one_of("assume", assume, (None, NO_INTERACTION))
+    one_of("tasks", tasks, TARGETS)
+    one_of("population", population, POPULATIONS)
+    one_of("assume", assume, (None, NO_INTERACTION))
     posterior, (successes, trials) = flat(fit), counts(fit)
     rng = np.random.default_rng(int(fit.attrs["seed"]))
     reason = xr.where(trials.sum("task") == 0, "no scored run: its effect is the prior's alone", "")
@@ -58,7 +58,7 @@ def score_draws(
             reason = xr.where((trials.max("task") <= 1) & (reason == ""), once, reason)
         return mean_rates(posterior, successes, trials, rng), reason.astype(object)
     if population == "reweighted":
-        weight = _dirichlet(rng, posterior.sizes["draw"], trials.sizes["task"])
+        weight = dirichlet(rng, posterior.sizes["draw"], trials.sizes["task"])
         return mean_rates(posterior, successes, trials, rng, weight), reason.astype(object)
     refuse_failed_population(fit)
     return posterior["score"].transpose("draw", "config"), reason.astype(object)
@@ -88,8 +88,8 @@ def future_score_draws(fit: xr.DataTree, *, tasks: str, population: str = "model
     SamplingError, ValueError
         As `score_draws`.
     """
-    _one_of("tasks", tasks, TARGETS)
-    _one_of("population", population, POPULATIONS)
+    one_of("tasks", tasks, TARGETS)
+    one_of("population", population, POPULATIONS)
     if tasks == "fixed":
         raise NotIdentifiedError("configs='sampled' with tasks='fixed' is not offered; ask with tasks='sampled'")
     posterior, (_, trials) = flat(fit), counts(fit)
@@ -99,7 +99,7 @@ def future_score_draws(fit: xr.DataTree, *, tasks: str, population: str = "model
     spread = posterior["config_sd"] * np.sqrt(1 + 1 / trials.sizes["config"])
     new = spread * rng.standard_normal(posterior.sizes["draw"])
     if population == "reweighted":
-        weight = _dirichlet(rng, posterior.sizes["draw"], trials.sizes["task"])
+        weight = dirichlet(rng, posterior.sizes["draw"], trials.sizes["task"])
         # Nothing was run in the cells of a new entry, and nothing says what its kappa is.
         none = (trials.isel(config=[0]) * 0).assign_coords(config=["a future entry"])
         entry = posterior.drop_dims("config").assign(config_effect=new.expand_dims(config=none["config"].values))
@@ -119,7 +119,8 @@ def _over_population(ability: xr.DataArray, posterior: xr.Dataset) -> xr.DataArr
     return weighted.sum(("component", "node"), skipna=False)
 
 
-def _dirichlet(rng: np.random.Generator, draws: int, tasks: int) -> np.ndarray:
+def dirichlet(rng: np.random.Generator, draws: int, tasks: int) -> np.ndarray:
+    """Draw weights of the tasks that were run, (draw, task)."""
     return rng.dirichlet(np.ones(tasks), draws)
 
 
@@ -151,7 +152,7 @@ def identity(
     """Return the identity coords of an answer from this fit, with what it assumes where that matters."""
     if not isinstance(fit, xr.DataTree):
         raise ArgumentError(f"{quantity}: fit is a {type(fit).__name__}; give what evalbayes.fit returned")
-    _one_of("configs", configs, TARGETS)
+    one_of("configs", configs, TARGETS)
     method = str(fit.attrs["method"])
     if tasks == "sampled" and population == "reweighted":
         method = f"{method}_reweighted"
@@ -159,6 +160,7 @@ def identity(
     return who | ({"assume": assume} if tasks == "fixed" and assume is not None else {})
 
 
-def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
+def one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
+    """Refuse a word that is not one of ``known``."""
     if value not in known:
         raise ArgumentError(f"{name}={value!r}: choose one of {', '.join(map(repr, known))}")

@@ -1,0 +1,103 @@
+"""What repetition buys, as functions of one ratio: run variance over task variance.
+
+A score over N tasks with R runs each has variance (sigma_b^2 + mu_w / R) / N, where sigma_b^2 is the variance over
+tasks of the success probability and mu_w the mean over tasks of p (1 - p) (arXiv 2606.00920). With
+r = mu_w / sigma_b^2::
+
+    ICC = 1 / (1 + r)        ceiling = 1 + r        aleatoric share(R) = 1 / (1 + R / r)
+    design effect(R) = 1 + (R - 1) ICC              R* = sqrt(r c_p / c_g)
+
+c_p is the cost of one more task, c_g that of one more run of a task that is there. Every function takes r as an array
+(xarray or NumPy) and is exact at r = 0 (runs never differ) and r = inf (tasks never do).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from evalbayes.errors import ArgumentError
+
+SAMPLED_ONLY = (
+    "tasks='fixed': the variance is mu_w / (N R) and more runs lower it without end; ask with tasks='sampled'"
+)
+ITSELF = "a config less itself: there is no variance to share out"
+ONE_RUN = "one run of each task: nothing shows how runs of one task vary; run some tasks again"
+
+
+def ratio(between: Any, within: Any) -> Any:
+    """Return r = within / between: inf where only tasks are alike, NaN where runs are too.
+
+    >>> ratio(np.array([0.2, 0.0, 0.0]), np.array([0.05, 0.1, 0.0])).tolist()
+    [0.25, inf, nan]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return within / between
+
+
+def of_ratio(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return the function of between and within variance that is ``function`` of their ratio."""
+    return lambda between, within: function(ratio(between, within))
+
+
+def icc(r: Any) -> Any:
+    """Return the share of a single run's variance that lies between tasks."""
+    return 1 / (1 + r)
+
+
+def ceiling(r: Any) -> Any:
+    """Return the variance of a score of one run a task over that of infinitely many."""
+    return 1 + r
+
+
+def aleatoric_share(r: Any, runs: int) -> Any:
+    """Return the share of a score's variance that runs make, at ``runs`` a task.
+
+    >>> round(float(aleatoric_share(0.34, 5)), 4)
+    0.0637
+    """
+    with np.errstate(divide="ignore"):
+        return 1 / (1 + np.divide(runs, r))
+
+
+def design_effect(r: Any, runs: int) -> Any:
+    """Return the variance of a score over what it would be were all runs independent."""
+    return 1 + (runs - 1) * icc(r)
+
+
+def design_factor(r: Any, runs: int) -> Any:
+    """Return the square root of the design effect: the ratio of the two intervals' widths.
+
+    >>> round(float(design_factor(1 / 0.744 - 1, 5)), 2)
+    1.99
+    """
+    return np.sqrt(design_effect(r, runs))
+
+
+def optimal_runs(r: Any, cost_ratio: float) -> Any:
+    """Return R*, the runs a task that make the variance least at a fixed cost, as a real number."""
+    return np.sqrt(r * cost_ratio)
+
+
+def whole_runs(r: Any, cost_ratio: float) -> Any:
+    """Return the best whole number of runs: one more than R pays while c_p / c_g > R (R + 1) / r.
+
+    >>> whole_runs(np.array([0.0, 0.28, 0.28]), 7.0).tolist(), float(whole_runs(0.28, 88))
+    ([1.0, 1.0, 1.0], 5.0)
+    """
+    return np.maximum(1, np.ceil((np.sqrt(1 + 4 * r * cost_ratio) - 1) / 2))
+
+
+def check_runs(runs: Any) -> int:
+    """Refuse what is not a number of runs."""
+    if isinstance(runs, bool) or not isinstance(runs, int | np.integer) or runs < 1:
+        raise ArgumentError(f"runs={runs!r}: give how many runs each task gets, a whole number from 1")
+    return int(runs)
+
+
+def check_cost_ratio(cost_ratio: Any) -> float:
+    """Refuse what is not a ratio of costs."""
+    number = isinstance(cost_ratio, int | float | np.number) and not isinstance(cost_ratio, bool)
+    if not (number and 0 < cost_ratio < np.inf):
+        raise ArgumentError(f"cost_ratio={cost_ratio!r}: give the cost of a task over that of a run, above 0")
+    return float(cost_ratio)

@@ -1,0 +1,346 @@
+"""What repeated running can buy, from a fit: variance components of each config and what follows from them.
+
+With z a new task, m = E mu, V = Var mu and W = E mu (1 - mu) over the fitted density of z, integrated at every draw::
+
+    sigma_b^2 = V + W / (1 + kappa)        mu_w = W kappa / (1 + kappa)        kappa = inf where cells are additive
+
+For the difference of two configs V becomes Var(mu_a - mu_b), in which what tasks have in common cancels, and the terms
+of the cells, which are independent given mu, are added up. For ``tasks="fixed"`` both are moments over these tasks of
+draws of the cells' own probabilities, with T - 1 under the sum of squares. The rest are functions of
+r = mu_w / sigma_b^2 (`evalbayes.components`; arXiv 2606.00920); ratios are summarised by their median.
+"""
+
+from functools import partial
+
+import xarray as xr
+
+from evalbayes import components
+from evalbayes.components import of_ratio
+from evalbayes.posterior.variances import Asked, answered
+
+
+def between_variance(
+    fit: xr.DataTree,
+    *,
+    tasks: str = "sampled",
+    configs: str = "fixed",
+    prob: float = 0.95,
+    reference: str | None = None,
+    population: str = "model",
+) -> xr.Dataset:
+    """Variance over tasks of the success probability, sigma_b^2.
+
+    In squared proportions, at most 1/4 (of a difference, 1).
+
+    Parameters
+    ----------
+    fit
+        From `evalbayes.fit`.
+    tasks
+        ``"sampled"``: new tasks from the same population. ``"fixed"``: a description of these.
+    configs
+        ``"fixed"``: the configs on the board.
+    prob
+        Coverage of the equal-tailed interval.
+    reference
+        A config: the answers are then of each config's difference from it, where what tasks have in common cancels.
+    population
+        For sampled tasks, as in `score`.
+
+    Returns
+    -------
+    xarray.Dataset
+        An answer over ``config``.
+        NaN with its reason for a config that ran no task twice.
+
+    Raises
+    ------
+    SamplingError
+        If tasks are sampled and the fit's population failed its gate.
+    NotIdentifiedError
+        If future configs are asked for.
+    OutcomesError
+        If the reference is not on the board.
+    ArgumentError
+        If a word is not one of those above.
+
+    Examples
+    --------
+    >>> import evalbayes as eb                                                       # doctest: +SKIP
+    >>> eb.posterior.between_variance(eb.fit(board)).estimate                            # doctest: +SKIP
+    """
+    return answered(
+        fit,
+        Asked("between_variance", tasks, configs, prob, reference, population),
+        lambda between, within: between,
+        point="mean",
+    )
+
+
+def within_variance(
+    fit: xr.DataTree,
+    *,
+    tasks: str = "sampled",
+    configs: str = "fixed",
+    prob: float = 0.95,
+    reference: str | None = None,
+    population: str = "model",
+) -> xr.Dataset:
+    """Variance of a run about its task's success probability, mu_w: the mean over tasks of p (1 - p).
+
+    In squared proportions, at most 1/4 (of a difference, 1/2).
+
+    Parameters
+    ----------
+    fit, tasks, configs, prob, reference, population
+        As in `between_variance`.
+
+    Returns
+    -------
+    xarray.Dataset
+        An answer over ``config``.
+
+    Examples
+    --------
+    >>> import evalbayes as eb                                                       # doctest: +SKIP
+    >>> eb.posterior.within_variance(eb.fit(board)).estimate                             # doctest: +SKIP
+    """
+    return answered(
+        fit,
+        Asked("within_variance", tasks, configs, prob, reference, population),
+        lambda between, within: within,
+        point="mean",
+    )
+
+
+def icc(
+    fit: xr.DataTree,
+    *,
+    tasks: str = "sampled",
+    configs: str = "fixed",
+    prob: float = 0.95,
+    reference: str | None = None,
+    population: str = "model",
+) -> xr.Dataset:
+    """Intraclass correlation, sigma_b^2 / (sigma_b^2 + mu_w), on the probability scale.
+
+    How alike two runs of a task are: from 0 (one tells nothing of the other) to 1 (one run says all).
+
+    Parameters
+    ----------
+    fit, tasks, configs, prob, reference, population
+        As in `between_variance`.
+
+    Returns
+    -------
+    xarray.Dataset
+        An answer over ``config``.
+
+    Examples
+    --------
+    >>> import evalbayes as eb                                                       # doctest: +SKIP
+    >>> eb.posterior.icc(eb.fit(board)).estimate                                         # doctest: +SKIP
+    """
+    return answered(fit, Asked("icc", tasks, configs, prob, reference, population), of_ratio(components.icc))
+
+
+def ceiling(
+    fit: xr.DataTree,
+    *,
+    tasks: str = "sampled",
+    configs: str = "fixed",
+    prob: float = 0.95,
+    reference: str | None = None,
+    population: str = "model",
+) -> xr.Dataset:
+    """All that repetition can ever buy, 1 + mu_w / sigma_b^2.
+
+    The variance of a score at one run a task over that at infinitely many: intervals narrow by its square root at most.
+    At least 1; inf where tasks do not differ.
+
+    Parameters
+    ----------
+    tasks
+        ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
+    fit, configs, prob, reference, population
+        As in `between_variance`.
+
+    Returns
+    -------
+    xarray.Dataset
+        An answer over ``config``.
+
+    Examples
+    --------
+    >>> import evalbayes as eb                                                       # doctest: +SKIP
+    >>> eb.posterior.ceiling(eb.fit(board)).estimate                                     # doctest: +SKIP
+    """
+    return answered(
+        fit,
+        Asked("ceiling", tasks, configs, prob, reference, population),
+        of_ratio(components.ceiling),
+        sampled_only=True,
+    )
+
+
+def aleatoric_share(
+    fit: xr.DataTree,
+    *,
+    runs: int,
+    tasks: str = "sampled",
+    configs: str = "fixed",
+    prob: float = 0.95,
+    reference: str | None = None,
+    population: str = "model",
+) -> xr.Dataset:
+    """Share of a score's variance that runs make, (mu_w / R) / (sigma_b^2 + mu_w / R).
+
+    From 0 to 1; what is left is which tasks were drawn, and no run removes it.
+
+    Parameters
+    ----------
+    runs
+        R, the runs that each task gets.
+    tasks
+        ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
+    fit, configs, prob, reference, population
+        As in `between_variance`.
+
+    Returns
+    -------
+    xarray.Dataset
+        An answer over ``config``.
+
+    Examples
+    --------
+    >>> import evalbayes as eb                                                       # doctest: +SKIP
+    >>> eb.posterior.aleatoric_share(eb.fit(board), runs=5).estimate                     # doctest: +SKIP
+    """
+    function = partial(components.aleatoric_share, runs=components.check_runs(runs))
+    return answered(
+        fit,
+        Asked("aleatoric_share", tasks, configs, prob, reference, population),
+        of_ratio(function),
+        sampled_only=True,
+    ).assign_coords(runs=runs)
+
+
+def design_effect(
+    fit: xr.DataTree,
+    *,
+    runs: int,
+    tasks: str = "sampled",
+    configs: str = "fixed",
+    prob: float = 0.95,
+    reference: str | None = None,
+    population: str = "model",
+) -> xr.Dataset:
+    """Variance of a score over what it would be were all runs independent, 1 + (R - 1) ICC.
+
+    From 1 to R.
+
+    Parameters
+    ----------
+    runs
+        R, the runs that each task gets.
+    tasks
+        ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
+    fit, configs, prob, reference, population
+        As in `between_variance`.
+
+    Returns
+    -------
+    xarray.Dataset
+        An answer over ``config``.
+
+    Examples
+    --------
+    >>> import evalbayes as eb                                                       # doctest: +SKIP
+    >>> eb.posterior.design_effect(eb.fit(board), runs=5).estimate                       # doctest: +SKIP
+    """
+    function = partial(components.design_effect, runs=components.check_runs(runs))
+    return answered(
+        fit, Asked("design_effect", tasks, configs, prob, reference, population), of_ratio(function), sampled_only=True
+    ).assign_coords(runs=runs)
+
+
+def design_factor(
+    fit: xr.DataTree,
+    *,
+    runs: int,
+    tasks: str = "sampled",
+    configs: str = "fixed",
+    prob: float = 0.95,
+    reference: str | None = None,
+    population: str = "model",
+) -> xr.Dataset:
+    """Square root of the design effect.
+
+    How many times too narrow an interval is that takes all runs for independent: from 1 to the square root of R.
+
+    Parameters
+    ----------
+    runs
+        R, the runs that each task gets.
+    tasks
+        ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
+    fit, configs, prob, reference, population
+        As in `between_variance`.
+
+    Returns
+    -------
+    xarray.Dataset
+        An answer over ``config``.
+
+    Examples
+    --------
+    >>> import evalbayes as eb                                                       # doctest: +SKIP
+    >>> eb.posterior.design_factor(eb.fit(board), runs=5).estimate                       # doctest: +SKIP
+    """
+    function = partial(components.design_factor, runs=components.check_runs(runs))
+    return answered(
+        fit, Asked("design_factor", tasks, configs, prob, reference, population), of_ratio(function), sampled_only=True
+    ).assign_coords(runs=runs)
+
+
+def optimal_runs(
+    fit: xr.DataTree,
+    *,
+    cost_ratio: float,
+    tasks: str = "sampled",
+    configs: str = "fixed",
+    prob: float = 0.95,
+    reference: str | None = None,
+    population: str = "model",
+) -> xr.Dataset:
+    """Runs a task that make the variance least at a fixed cost, R* = sqrt(mu_w c_p / (sigma_b^2 c_g)).
+
+    A real number. ``whole`` is the best whole one: R + 1 are better than R while
+    c_p / c_g > R (R + 1) sigma_b^2 / mu_w.
+
+    Parameters
+    ----------
+    cost_ratio
+        c_p / c_g: the cost of one more task over that of one more run of a task.
+    tasks
+        ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
+    fit, configs, prob, reference, population
+        As in `between_variance`.
+
+    Returns
+    -------
+    xarray.Dataset
+        An answer over ``config``, with ``whole``.
+
+    Examples
+    --------
+    >>> import evalbayes as eb                                                       # doctest: +SKIP
+    >>> eb.posterior.optimal_runs(eb.fit(board), cost_ratio=10).estimate                 # doctest: +SKIP
+    """
+    function = partial(components.optimal_runs, cost_ratio=components.check_cost_ratio(cost_ratio))
+    result = answered(
+        fit, Asked("optimal_runs", tasks, configs, prob, reference, population), of_ratio(function), sampled_only=True
+    )
+    # R*^2 = r c_p / c_g is all that the whole number depends on.
+    whole = components.whole_runs(result.estimate**2, 1.0)
+    return result.assign(whole=whole).assign_coords(cost_ratio=cost_ratio)

@@ -1,0 +1,148 @@
+"""Draws of configs' variance components, and answers made of them; see `evalbayes.posterior.repeatability`."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from scipy import special
+
+from evalbayes import components
+from evalbayes.answer import TARGETS, Point, from_draws, unknown
+from evalbayes.cells import BLOCK, ability, concentration, rates
+from evalbayes.errors import NotIdentifiedError, OutcomesError
+from evalbayes.posterior.draws import (
+    POPULATIONS,
+    counts,
+    dirichlet,
+    effective,
+    flat,
+    identity,
+    one_of,
+    refuse_failed_population,
+)
+from evalbayes.posterior.score import withhold
+from evalbayes.simulate import Floats
+
+NODES = 129
+
+
+class Asked(NamedTuple):
+    """What is asked, and of which target."""
+
+    quantity: str
+    tasks: str
+    configs: str
+    prob: float
+    reference: str | None
+    population: str
+
+
+def answered(
+    fit: xr.DataTree,
+    asked: Asked,
+    function: Callable[[Any, Any], Any],
+    *,
+    sampled_only: bool = False,
+    point: Point = "median",
+) -> xr.Dataset:
+    """Answer with ``function`` of between and within variance, draw by draw."""
+    quantity, tasks, configs, prob, reference, population = asked
+    who = identity(fit, quantity, tasks=tasks, configs=configs, population=population, assume=None, prob=prob)
+    if configs == "sampled":
+        raise NotIdentifiedError(f"{quantity}: configs='sampled': nothing is offered for a future entry; name a config")
+    between, within, reason = component_draws(fit, tasks=tasks, population=population, reference=reference)
+    if sampled_only and tasks == "fixed":
+        result = unknown({"config": reason["config"].values}, components.SAMPLED_ONLY, **who)
+    else:
+        draws = function(between, within).where(reason == "", 0.0)
+        result = withhold(from_draws(draws, ess=effective(fit), point=point, **who), reason)
+    return result if reference is None else result.assign_coords(reference=reference)
+
+
+def component_draws(
+    fit: xr.DataTree, *, tasks: str, population: str = "model", reference: str | None = None
+) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    """Return draws (draw, config) of between and within variance and, over config, why they are not to be used."""
+    one_of("tasks", tasks, TARGETS)
+    one_of("population", population, POPULATIONS)
+    posterior, (successes, trials) = flat(fit), counts(fit)
+    at = ability(posterior)
+    labels = at["config"].values.tolist()
+    if reference is not None and reference not in labels:
+        raise OutcomesError(f"config {reference!r} is not on the board; it has {', '.join(map(str, labels[:5]))}, ...")
+    opponent = None if reference is None else labels.index(reference)
+    if tasks == "sampled" and population == "model":
+        refuse_failed_population(fit)
+        parts = _over_new_tasks(posterior, opponent)
+    else:
+        rng = np.random.default_rng(int(fit.attrs["seed"]))
+        shape = (posterior.sizes["draw"], trials.sizes["task"])
+        weight = dirichlet(rng, *shape) if tasks == "sampled" else None
+        parts = _over_these_tasks(rates(posterior, successes, trials, rng), weight, opponent)
+    between, within = (at.copy(data=part) for part in parts)
+    return between, within, _why_unknown(trials, reference)
+
+
+def _why_unknown(trials: xr.DataArray, reference: str | None) -> xr.DataArray:
+    once = trials.max("task") <= 1
+    if reference is not None:
+        once = once | once.sel(config=reference, drop=True)
+    reason: xr.DataArray = xr.where(once, components.ONE_RUN, "")
+    if reference is not None:
+        reason = reason.where(reason["config"] != reference, components.ITSELF)
+    return reason.astype(object)
+
+
+def _over_new_tasks(posterior: xr.Dataset, opponent: int | None) -> tuple[Floats, Floats]:
+    """Integrate over the density of task effects: between and within variance, (draw, config)."""
+    at, kappa = ability(posterior).values, concentration(posterior)
+    position, weight = _population(posterior)
+    between, within = np.empty(at.shape), np.empty(at.shape)
+    step = max(1, BLOCK // (at.shape[1] * position.shape[1]))
+    for start in range(0, len(at), step):
+        block = slice(start, start + step)
+        p = special.expit(at[block, :, None] + position[block, None, :])
+        mean, square = (np.einsum("dcz,dz->dc", part, weight[block]) for part in (p, p * p))
+        noise = mean - square
+        share = np.zeros_like(noise) if kappa is None else 1 / (1 + kappa[block])
+        common = square - mean**2
+        if opponent is not None:
+            product = np.einsum("dcz,dz,dz->dc", p, p[:, opponent], weight[block])
+            covariance = product - mean * mean[:, [opponent]]
+            common = common + common[:, [opponent]] - 2 * covariance
+        cells, runs = noise * share, noise * (1 - share)
+        if opponent is not None:
+            cells, runs = cells + cells[:, [opponent]], runs + runs[:, [opponent]]
+        between[block], within[block] = np.maximum(common, 0.0) + cells, runs
+    return between, within
+
+
+def _population(posterior: xr.Dataset) -> tuple[Floats, Floats]:
+    """Return positions and weights (draw, node) of the density of task effects; one node where there are none."""
+    draws = posterior.sizes["draw"]
+    if "task_weight" not in posterior:
+        return np.zeros((draws, 1)), np.ones((draws, 1))
+    z = np.linspace(-8.0, 8.0, NODES)
+    density = np.exp(-0.5 * z**2)
+    weight, mean, scale = (
+        posterior[name].transpose("draw", "component").values[:, :, None]
+        for name in ("task_weight", "task_mean", "task_scale")
+    )
+    return (mean + scale * z).reshape(draws, -1), (weight * density / density.sum()).reshape(draws, -1)
+
+
+def _over_these_tasks(blocks: Any, weight: Floats | None, opponent: int | None) -> tuple[Floats, Floats]:
+    """Return moments over the board's tasks, weighted ones as of a population and equal ones with T - 1."""
+    parts = []
+    for block, p in blocks:
+        tasks = p.shape[2]
+        share = np.full((len(p), tasks), 1 / tasks) if weight is None else weight[block]
+        noise = np.einsum("dct,dt->dc", p * (1 - p), share)
+        if opponent is not None:
+            noise, p = noise + noise[:, [opponent]], p - p[:, [opponent]]
+        mean, square = (np.einsum("dct,dt->dc", part, share) for part in (p, p * p))
+        scale = tasks / (tasks - 1) if weight is None else 1.0
+        parts.append((scale * np.maximum(square - mean**2, 0.0), noise))
+    between, within = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return between, within
