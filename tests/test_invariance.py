@@ -210,7 +210,7 @@ from evalbayes.storage import save_fit
 if sys.argv[2] != "one core":
     fit(simulate.board(4, 10, 1, seed=9), method="laplace", draws=200)
 for method in ("laplace", "nuts"):
-    made = fit(simulate.board(4, 12, 2, seed=3, kappa=2.0), "crossed", method=method, seed=5)
+    made = fit(simulate.board(4, 12, 2, seed=4, kappa=2.0), "crossed", method=method, seed=5)
     save_fit(made, os.path.join(sys.argv[1], method + ".nc"))
 """
 
