@@ -184,6 +184,9 @@ def test_questions_that_make_no_sense_are_refused(run: Run, fitted: Path, runs: 
     for words, said in (
         (("answer", "scores", fitted), "no quantity 'scores'"),
         (("answer", "score", fitted, "--k", "3"), "score has no option --k"),
+        (("answer", "score", fitted, "--cost-ratio", "3"), "score has no option --cost-ratio"),
+        (("answer", "design_effect", "repeated_runs"), "design_effect needs --runs"),
+        (("answer", "optimal_runs", fitted), "optimal_runs needs --cost-ratio"),
         (("answer", "score", fitted, "--method", "two_level_bootstrap"), "is a fit by"),
         (("answer", "score", fitted, "--config", "nobody"), "no such config"),
         (("answer", "top_k", fitted, "--k", "6"), "the board has 5 configs"),
@@ -345,3 +348,13 @@ def test_a_failed_population_gate_is_said_and_new_tasks_are_reweighted(
     content = json.loads((tmp_path / "page.json").read_text(encoding="utf-8"))
     methods = {a["method"] for a in content["answers"] if a.get("tasks") == "sampled"}
     assert methods == {f"{fit.attrs['method']}_reweighted", "two_level_bootstrap"}
+
+
+def test_repeatability_is_asked_without_a_fit(run):
+    """Qwen-Plus under the detailed prompt: ICC 0.748, r = 0.337, so R* = sqrt(88 r) = 5.45 and the best whole is 5."""
+    one = ("repeated_runs", "--method", "moments", "--config", "Qwen-Plus (detailed)", "-q")
+    icc = run("answer", "icc", *one)
+    assert re.search(r"^Qwen-Plus \(detailed\)\t0\.7478\t", icc.out, re.MULTILINE)
+    best = run("answer", "optimal_runs", *one, "--cost-ratio", "88")
+    assert re.search(r"^Qwen-Plus \(detailed\)\t5\.448\t.*\t5$", best.out, re.MULTILINE)
+    assert "tasks=sampled" in best.out

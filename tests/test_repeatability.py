@@ -8,7 +8,17 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalbayes import ArgumentError, NotIdentifiedError, OutcomesError, SamplingError, compare, frequentist, posterior
+from evalbayes import (
+    ArgumentError,
+    NotIdentifiedError,
+    OutcomesError,
+    SamplingError,
+    compare,
+    fit,
+    frequentist,
+    posterior,
+    simulate,
+)
 from evalbayes import components as formulas
 from evalbayes.answer import check
 from evalbayes.cells import ability
@@ -257,3 +267,15 @@ def test_compare_sets_them_side_by_side(made):
     both = compare("ceiling", made, board_of(SUCCESSES, TRIALS))
     assert both.method.values.tolist() == ["laplace", "moments"]
     assert "entries agree" in both.attrs["summary"]
+
+
+def test_one_config_alone_has_the_closed_forms_of_its_beta():
+    """All of a cell's spread is then kappa's: ICC 1 / (1 + kappa), ceiling 1 + kappa, R* sqrt(kappa c_p / c_g)."""
+    fitted = fit(simulate.board(1, 30, 4, seed=6, kappa=2.0), draws=400)
+    assert fitted.attrs["model"] == "beta_binomial"
+    kappa = np.exp(flat(fitted)["log_kappa"].values[:, 0])
+    for name, values in (("icc", 1 / (1 + kappa)), ("ceiling", 1 + kappa)):
+        assert getattr(posterior, name)(fitted).estimate.item() == pytest.approx(np.median(values))
+    best = posterior.optimal_runs(fitted, cost_ratio=10)
+    assert best.estimate.item() == pytest.approx(np.median(np.sqrt(10 * kappa)))
+    assert best.whole.item() == formulas.whole_runs(best.estimate.item() ** 2, 1.0)

@@ -113,7 +113,7 @@ def fit(
 
 @app.command()
 def answer(
-    quantity: Annotated[str, typer.Argument(help="score, difference, win_probability, rank, top_k, ...")],
+    quantity: Annotated[str, typer.Argument(help="score, difference, rank, top_k, icc, ceiling, optimal_runs, ...")],
     source: Annotated[str, typer.Argument(metavar="BOARD|FIT", help="A board, or a fit saved by `evalbayes fit`.")],
     tasks: Annotated[Target | None, typer.Option(help="These tasks, or new tasks like them.")] = None,
     configs: Annotated[Target | None, typer.Option(help="These entries, or future entries like them.")] = None,
@@ -126,6 +126,10 @@ def answer(
     assume: Annotated[Assume | None, typer.Option(help="For cells run once and --tasks fixed.")] = None,
     reference: Annotated[str | None, typer.Option(help="Compare each config with this one only.")] = None,
     k: Annotated[int | None, typer.Option(help="How many places top_k has.", min=1)] = None,
+    runs: Annotated[int | None, typer.Option(help="Runs of each task, for shares and design effects.", min=1)] = None,
+    cost_ratio: Annotated[
+        float | None, typer.Option(help="For optimal_runs: the cost of one more task over that of one more run.")
+    ] = None,
     prob: ProbOption = 0.95,
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
@@ -147,6 +151,8 @@ def answer(
         "assume": assume,
         "reference": reference,
         "k": k,
+        "runs": runs,
+        "cost_ratio": cost_ratio,
         "prob": prob,
     }
     data, result = ask(

@@ -51,7 +51,8 @@ def ask(
         return (board, board.attrs), _call(frequentist, quantity, board, {**options, "method": method, "seed": seed})
     from evalbayes.fit import fit
 
-    _function(posterior, quantity)
+    # A fit takes its time: what is wrong with the question is said before it.
+    _given(_function(posterior, quantity), quantity, options)
     board = open_board(source, errors=errors, columns=columns, progress=progress)
     tree = fit(board, method=method, seed=seed, progress=progress)
     return (board, board.attrs), _call(posterior, quantity, tree, options)
@@ -83,10 +84,7 @@ def _function(module: ModuleType, quantity: str) -> Callable[..., xr.Dataset]:
 
 def _call(module: ModuleType, quantity: str, data: Any, options: Mapping[str, Any]) -> xr.Dataset:
     function = _function(module, quantity)
-    given = {name: getattr(value, "value", value) for name, value in options.items() if value is not None}
-    unknown = given.keys() - inspect.signature(function).parameters.keys()
-    if unknown:
-        raise OutcomesError(f"{quantity} has no option --{', --'.join(sorted(unknown))}; leave it out")
+    given = _given(function, quantity, options)
     counts = data if isinstance(data, xr.Dataset) else data["constant_data"]
     if quantity == "top_k" and given.get("k", 1) > counts.sizes["config"]:
         raise OutcomesError(f"--k {given['k']}: the board has {counts.sizes['config']} configs; give 1 to that many")
@@ -94,6 +92,24 @@ def _call(module: ModuleType, quantity: str, data: Any, options: Mapping[str, An
         return function(data, **given)
     except ValueError as error:  # how the functions refuse a word they do not know, such as a method
         raise OutcomesError(str(error)) from error
+
+
+def _given(function: Callable[..., xr.Dataset], quantity: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are given, or refuse one that the function does not have or the lack of one it needs."""
+    given = {name: getattr(value, "value", value) for name, value in options.items() if value is not None}
+    parameters = inspect.signature(function).parameters
+    unknown = [_flag(name) for name in sorted(given.keys() - parameters.keys())]
+    if unknown:
+        raise OutcomesError(f"{quantity} has no option {', '.join(unknown)}; leave it out")
+    needed = [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    missing = [_flag(name) for name in needed if name not in given]
+    if missing:
+        raise OutcomesError(f"{quantity} needs {', '.join(missing)}; give a number")
+    return given
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def narrow(result: xr.Dataset, configs: Sequence[str]) -> xr.Dataset:
