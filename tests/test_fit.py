@@ -33,7 +33,7 @@ def fitted(board) -> xr.DataTree:
 
 @pytest.fixture(scope="module")
 def reference(board) -> xr.DataTree:
-    return fit(board, "crossed", method="latent", draws=5000, seed=1)
+    return fit(board, "crossed", method="latent", draws=4000, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def repeated() -> xr.DataTree:
 @pytest.fixture(scope="module")
 def whitened() -> xr.DataTree:
     """The same by NUTS."""
-    return fit(RAGGED, method="nuts", draws=6000, seed=1)
+    return fit(RAGGED, method="nuts", draws=4000, seed=1)
 
 
 def moments_and_mcse(fitted: xr.DataTree, name: str) -> dict[str, tuple[xr.DataArray, xr.DataArray]]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from evalbayes import fit, posterior, simulate
+from evalbayes import fit, nodes, posterior, simulate
 from evalbayes.outcomes import from_counts
 from evalbayes.posterior.draws import effective
 from evalbayes.storage import load_fit
@@ -179,8 +179,15 @@ def test_observed_fixed_and_sampled_are_three_numbers(uneven):
         ..., None
     ] * z
     by_hand = ((1 / (1 + np.exp(-at))) @ weight * draws.task_weight.values).sum(-1)
-    # The fit integrates on its own grid, on which the narrowest component in 2,000 draws is good to six digits.
-    assert float(sampled.estimate) == pytest.approx(by_hand.mean(), abs=1e-6)
+    assert float(sampled.estimate) == pytest.approx(float(draws.score.mean()), abs=1e-12)
+    # The fit integrates on its own grid; now and then a draw puts a component of a per cent of the tasks beyond it.
+    end = (abs(draws.task_mean) + 5 * draws.task_scale).max("component") / draws.task_sd
+    held = (end < nodes.REACH).values
+    off = abs(draws.score.values - by_hand)
+    print(f"{held.mean():.1%} of draws have the grid hold both components: off by at most {off[held].max():.1e}")
+    assert held.mean() > 0.9
+    assert off[held].max() < 1e-6
+    assert float(sampled.estimate) == pytest.approx(by_hand.mean(), abs=1e-5)
     print(f"observed {observed:.3f}, fixed {float(fixed.estimate):.3f}, sampled {float(sampled.estimate):.3f}")
     # It was run on the easy tasks: its observed proportion flatters it.
     assert observed - float(fixed.estimate) > 0.1
@@ -210,21 +217,24 @@ from evalbayes.storage import save_fit
 if sys.argv[2] != "one core":
     fit(simulate.board(4, 10, 1, seed=9), method="laplace", draws=200)
 for method in ("laplace", "nuts"):
-    made = fit(simulate.board(4, 12, 2, seed=4, kappa=2.0), "crossed", method=method, seed=5)
-    save_fit(made, os.path.join(sys.argv[1], method + ".nc"))
+    made = fit(simulate.board(4, 12, 2, seed=4, kappa=2.0), "crossed", method=method, seed=5, task_density="normal")
+    save_fit(made, os.path.join(sys.argv[1], f"{method}, {sys.argv[2]}.nc"))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="a process cannot be held to one core here")
 def test_same_seed_same_numbers_on_one_core_and_two(tmp_path):
     """Case 76: every bit of every array, in a process held to one core, with all cores, and after another fit."""
-    fits = []
-    for cores in ("one core", "all cores, after another fit"):
-        command = [sys.executable, "-c", TWICE, str(tmp_path), cores]
-        run = subprocess.run(command, capture_output=True, text=True)
-        assert run.returncode == 0, run.stderr
-        fits.append([load_fit(tmp_path / f"{method}.nc") for method in ("laplace", "nuts")])
-    for one, other in zip(*fits, strict=True):
+    cores = ("one core", "all cores, after another fit")
+    started = [
+        subprocess.Popen([sys.executable, "-c", TWICE, str(tmp_path), name], stderr=subprocess.PIPE, text=True)
+        for name in cores
+    ]
+    for run in started:
+        _, said = run.communicate()
+        assert run.returncode == 0, said
+    for method in ("laplace", "nuts"):
+        one, other = (load_fit(tmp_path / f"{method}, {name}.nc") for name in cores)
         for node in one.subtree:
             for name, variable in node.to_dataset().data_vars.items():
                 assert variable.values.tobytes() == other[node.path].to_dataset()[name].values.tobytes(), name

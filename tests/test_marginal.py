@@ -47,14 +47,6 @@ def test_a_coarse_grid_is_refined_until_it_passes(monkeypatch):
     assert settled.data["node_position"].size > 100
 
 
-def test_a_grid_finer_than_the_mode_asks_for_is_thinned(monkeypatch):
-    monkeypatch.setattr(nodes, "first_nodes", lambda *_, **__: np.linspace(-8, 8, 1025))
-    settled = on_grid(settle(board(), crossed_beta_binomial, {}, QUIET), nodes.thinned)
-    assert settled.data["node_position"].size < 300
-    assert settled.data["node_position"][-1] == 8
-    assert nodes.grid_check(settled.density)(settled.expansion.x, settled.data).passed()
-
-
 def test_a_grid_that_fails_at_the_draws_is_mended():
     settled = settle(board(), crossed_beta_binomial, {}, QUIET)
     wide = settled.seen._replace(end_mass=1e-3)

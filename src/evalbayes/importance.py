@@ -26,9 +26,6 @@ def by_laplace(settled: Settled, *, draws: int, seed: int, say: Progress) -> xr.
         Unless the weights pass.
     """
     rng = np.random.default_rng(seed)
-    if settled.seen is not None:
-        # Chains that wander off cannot be drawn again on a finer grid; weighted draws are checked as they come.
-        settled = on_grid(settled, nodes.thinned)
     settled, weighted, points = _drawn(settled, rng, draws=draws, say=say)
     density, data, seen = settled.density, settled.data, settled.seen
     names = reported(settled.model)

@@ -104,12 +104,6 @@ def equally_spaced(reach: float, smallest_sd: float, tasks: int, spread: float =
     return np.linspace(-reach, reach, count)
 
 
-def thinned(nodes: np.ndarray, seen: GridCheck, tasks: int) -> np.ndarray:
-    """Return a coarser grid of the same width, if what ``seen`` found at the mode allows it, else ``nodes``."""
-    enough = equally_spaced(nodes[-1], seen.smallest_sd, tasks)
-    return enough if enough.size < nodes.size else nodes
-
-
 @lru_cache(maxsize=KEPT)
 def grid_check(density: Density) -> Callable[[np.ndarray, Data], GridCheck]:
     """Compile a check of the grid in ``data`` at points x (size,) or (draw, size): the worst `GridCheck` over them."""
