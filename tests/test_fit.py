@@ -103,8 +103,8 @@ def test_whitened_chains_pass_every_check(whitened):
     assert whitened.attrs["divergences"] == 0
     assert {"r_hat", "ess_bulk", "ess_tail", "divergences", "bfmi", "stuck"} <= set(checks["check"].values)
     settings = ("chains", "chain_draws", "tune", "target_accept", "sampler_seed")
-    assert [whitened.attrs[name] for name in settings] == [4, 1500, 200, 0.8, 1]
-    assert whitened["posterior"].sizes["draw"] == 1500
+    assert [whitened.attrs[name] for name in settings] == [4, 1000, 200, 0.8, 1]
+    assert whitened["posterior"].sizes["draw"] == 1000
 
 
 def test_a_fit_by_chains_is_saved_and_asked_again(whitened, tmp_path):
@@ -112,7 +112,7 @@ def test_a_fit_by_chains_is_saved_and_asked_again(whitened, tmp_path):
     back = load_fit(save_fit(whitened, tmp_path / "fit.nc"))
     xr.testing.assert_identical(posterior.score(back), posterior.score(whitened))
     xr.testing.assert_identical(check.sampler(back), check.sampler(whitened))
-    assert whitened.attrs["draws"] == 6000
+    assert whitened.attrs["draws"] == 4000
 
 
 def test_laplace_says_how_good_it_is(fitted):
