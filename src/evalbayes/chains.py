@@ -57,34 +57,27 @@ def by_nuts(
     it is the marginal one after all. Where the grid proves too coarse for some of the draws, all are drawn again on
     a finer one.
     """
-    ask: dict[str, Any] = {"draws": draws, "seed": seed, "say": say, "priors": priors}
-    tree, seen = _on_present_grid(settled, outcomes, function, **ask)
+
+    def latent(settled: Settled) -> Target:
+        return _latent(settled, built(function, outcomes, priors), function, priors, say)
+
+    tree, seen = _on_present_grid(settled, latent, draws=draws, seed=seed, say=say)
     if seen is None or seen.error <= nodes.SLACK * nodes.TOLERANCE:
         return tree
     finer = on_grid(settled._replace(seen=seen), nodes.refined)
     say(f"refining the grid to {finer.data['node_position'].size} nodes")
-    return _on_present_grid(finer, outcomes, function, **ask)[0]
+    return _on_present_grid(finer, latent, draws=draws, seed=seed, say=say)[0]
 
 
 def _on_present_grid(
-    settled: Settled,
-    outcomes: xr.Dataset,
-    function: ModelFunction,
-    *,
-    draws: int,
-    seed: int,
-    say: Progress,
-    priors: Any,
+    settled: Settled, latent: Callable[[Settled], Target], *, draws: int, seed: int, say: Progress
 ) -> tuple[xr.DataTree, nodes.GridCheck | None]:
-    forms: dict[bool, Callable[[], Target]] = {
-        True: lambda: _marginal(settled),
-        False: lambda: _latent(settled, built(function, outcomes, priors), function, priors, say),
-    }
+    """Sample once, and once more with care if there are divergences."""
     first = settled.seen is not None and _work(settled.data) <= MARGINAL_WORK
     second = settled.seen is not None
-    for form, tune, target_accept in ((first, TUNE, TARGET_ACCEPT), (second, 2 * TUNE, CAREFUL_ACCEPT)):
-        target = forms[form]()
-        what = "task effects integrated out" if form else "the model as written"
+    for marginal, tune, target_accept in ((first, TUNE, TARGET_ACCEPT), (second, 2 * TUNE, CAREFUL_ACCEPT)):
+        target = _marginal(settled) if marginal else latent(settled)
+        what = "task effects integrated out" if marginal else "the model as written"
         say(f"sampling {CHAINS} chains of {_chain_draws(draws)}: {what}")
         compiled, start = _compiled(target), np.zeros(target.density.size)
         sampled = _run(compiled, draws, seed, tune=tune, target_accept=target_accept, init_mean=start)

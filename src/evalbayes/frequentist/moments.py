@@ -11,7 +11,7 @@ from evalbayes.answer import TARGETS, answer, from_draws
 from evalbayes.errors import ArgumentError, NotIdentifiedError
 from evalbayes.frequentist import bootstrap
 from evalbayes.frequentist.bootstrap import Bools, Cells, Floats
-from evalbayes.frequentist.normal import run_noise, task_means
+from evalbayes.frequentist.normal import run_noise, run_variance, task_means
 from evalbayes.frequentist.targets import position
 
 METHOD = "moments"
@@ -86,10 +86,9 @@ def _check(asked: Asked) -> None:
 
 def _moments(board: Cells, opponent: int | None) -> tuple[Moments, Bools]:
     """Return every task's part in the sums, and which configs ran a task twice."""
-    scored, p, n = board.scored, np.nan_to_num(task_means(board)), board.trials
-    repeated = n > 1
-    within = np.where(repeated, p * (1 - p) * n / np.maximum(n - 1, 1), 0.0)
-    noise = np.nan_to_num(run_noise(board))
+    scored, repeated = board.scored, board.trials > 1
+    p, noise = (np.nan_to_num(part) for part in (task_means(board), run_noise(board)))
+    within = run_variance(board)
     twice = repeated.any(axis=1)
     if opponent is not None:
         scored, repeated = scored & scored[opponent], repeated & repeated[opponent]

@@ -22,14 +22,19 @@ def task_means(board: Cells) -> Floats:
     return np.where(board.scored, board.successes / np.maximum(board.trials, 1), np.nan)
 
 
+def run_variance(board: Cells) -> Floats:
+    """Unbiased variance of a run of each task, p (1-p) n / (n-1); 0 where a cell has fewer than two: (config, task)."""
+    n, p = board.trials, np.nan_to_num(task_means(board))
+    return np.where(n > 1, p * (1 - p) * n / np.maximum(n - 1, 1), 0.0)
+
+
 def run_noise(board: Cells) -> Floats:
     """Unbiased variance of each task's mean over new runs, p (1-p) / (n-1); 0 where a cell has no run: (config, task).
 
     A cell with one run shows no spread: it gets the config's mean of p (1-p) n / (n-1) over its other
     cells, NaN where there is none.
     """
-    n, p = board.trials, task_means(board)
-    within = np.where(n > 1, p * (1 - p) * n / np.maximum(n - 1, 1), 0.0)
+    n, within = board.trials, run_variance(board)
     repeated = (n > 1).sum(axis=1)
     mean = within.sum(axis=1) / np.where(repeated > 0, repeated, np.nan)
     return np.where(n == 1, mean[:, None], within) / np.maximum(n, 1)

@@ -3,8 +3,7 @@
 import xarray as xr
 
 from evalbayes.answer import from_draws
-from evalbayes.errors import OutcomesError
-from evalbayes.posterior.draws import effective, identity, score_draws
+from evalbayes.posterior.draws import check_on_board, effective, identity, score_draws
 from evalbayes.posterior.ranking import needs_two_configs
 from evalbayes.posterior.score import withhold
 
@@ -51,8 +50,7 @@ def difference(
     needs_two_configs("difference", fit, configs)
     draws, reason = score_draws(fit, tasks=tasks, population=population, assume=assume)
     labels = draws["config"].values.tolist()
-    if reference is not None and reference not in labels:
-        raise OutcomesError(f"config {reference!r} is not on the board; it has {', '.join(map(str, labels[:5]))}, ...")
+    check_on_board(reference, labels)
     rows = []
     # One opponent at a time: all pairs at once would be draws x configs x configs.
     for opponent in labels if reference is None else [reference]:

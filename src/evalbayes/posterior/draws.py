@@ -9,6 +9,7 @@
   its draws are given only on ``assume="no_interaction"``.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,13 @@ from scipy import special
 
 from evalbayes.answer import TARGETS
 from evalbayes.cells import flattened, mean_rates
-from evalbayes.errors import ArgumentError, NotIdentifiedError, SamplingError
+from evalbayes.errors import ArgumentError, NotIdentifiedError, OutcomesError, SamplingError
+from evalbayes.simulate import Floats
 
 POPULATIONS = ("model", "reweighted")
 NO_INTERACTION = "no_interaction"
+NODES = 129
+"""Of each component of the task effects' density."""
 
 
 def score_draws(
@@ -110,13 +114,23 @@ def future_score_draws(fit: xr.DataTree, *, tasks: str, population: str = "model
 
 def _over_population(ability: xr.DataArray, posterior: xr.Dataset) -> xr.DataArray:
     """Integrate expit(ability + t) over the density of t, by the trapezoidal rule on each component."""
+    position, weight = population_nodes(posterior)
+    p = special.expit(ability.values[:, None] + position)
+    return ability.copy(data=np.einsum("dz,dz->d", p, weight))
+
+
+def population_nodes(posterior: xr.Dataset) -> tuple[Floats, Floats]:
+    """Return positions and weights (draw, node) of the density of task effects; one node where there are none."""
+    draws = posterior.sizes["draw"]
     if "task_weight" not in posterior:
-        return ability.copy(data=special.expit(ability.values))
-    z = xr.DataArray(np.linspace(-8.0, 8.0, 129), dims="node")
+        return np.zeros((draws, 1)), np.ones((draws, 1))
+    z = np.linspace(-8.0, 8.0, NODES)
     density = np.exp(-0.5 * z**2)
-    p = xr.apply_ufunc(special.expit, ability + posterior["task_mean"] + posterior["task_scale"] * z)
-    weighted: xr.DataArray = p * (density / density.sum()) * posterior["task_weight"]
-    return weighted.sum(("component", "node"), skipna=False)
+    weight, mean, scale = (
+        posterior[name].transpose("draw", "component").values[:, :, None]
+        for name in ("task_weight", "task_mean", "task_scale")
+    )
+    return (mean + scale * z).reshape(draws, -1), (weight * density / density.sum()).reshape(draws, -1)
 
 
 def dirichlet(rng: np.random.Generator, draws: int, tasks: int) -> np.ndarray:
@@ -158,6 +172,12 @@ def identity(
         method = f"{method}_reweighted"
     who = {"quantity": quantity, "tasks": tasks, "configs": configs, "method": method, "prob": prob}
     return who | ({"assume": assume} if tasks == "fixed" and assume is not None else {})
+
+
+def check_on_board(reference: str | None, labels: Sequence[Any]) -> None:
+    """Refuse a reference that is not one of the configs."""
+    if reference is not None and reference not in labels:
+        raise OutcomesError(f"config {reference!r} is not on the board; it has {', '.join(map(str, labels[:5]))}, ...")
 
 
 def one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:

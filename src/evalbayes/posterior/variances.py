@@ -10,21 +10,21 @@ from scipy import special
 from evalbayes import components
 from evalbayes.answer import TARGETS, Point, from_draws, unknown
 from evalbayes.cells import BLOCK, ability, concentration, rates
-from evalbayes.errors import NotIdentifiedError, OutcomesError
+from evalbayes.errors import NotIdentifiedError
 from evalbayes.posterior.draws import (
     POPULATIONS,
+    check_on_board,
     counts,
     dirichlet,
     effective,
     flat,
     identity,
     one_of,
+    population_nodes,
     refuse_failed_population,
 )
 from evalbayes.posterior.score import withhold
 from evalbayes.simulate import Floats
-
-NODES = 129
 
 
 class Asked(NamedTuple):
@@ -69,8 +69,7 @@ def component_draws(
     posterior, (successes, trials) = flat(fit), counts(fit)
     at = ability(posterior)
     labels = at["config"].values.tolist()
-    if reference is not None and reference not in labels:
-        raise OutcomesError(f"config {reference!r} is not on the board; it has {', '.join(map(str, labels[:5]))}, ...")
+    check_on_board(reference, labels)
     opponent = None if reference is None else labels.index(reference)
     if tasks == "sampled" and population == "model":
         refuse_failed_population(fit)
@@ -97,7 +96,7 @@ def _why_unknown(trials: xr.DataArray, reference: str | None) -> xr.DataArray:
 def _over_new_tasks(posterior: xr.Dataset, opponent: int | None) -> tuple[Floats, Floats]:
     """Integrate over the density of task effects: between and within variance, (draw, config)."""
     at, kappa = ability(posterior).values, concentration(posterior)
-    position, weight = _population(posterior)
+    position, weight = population_nodes(posterior)
     between, within = np.empty(at.shape), np.empty(at.shape)
     step = max(1, BLOCK // (at.shape[1] * position.shape[1]))
     for start in range(0, len(at), step):
@@ -116,20 +115,6 @@ def _over_new_tasks(posterior: xr.Dataset, opponent: int | None) -> tuple[Floats
             cells, runs = cells + cells[:, [opponent]], runs + runs[:, [opponent]]
         between[block], within[block] = np.maximum(common, 0.0) + cells, runs
     return between, within
-
-
-def _population(posterior: xr.Dataset) -> tuple[Floats, Floats]:
-    """Return positions and weights (draw, node) of the density of task effects; one node where there are none."""
-    draws = posterior.sizes["draw"]
-    if "task_weight" not in posterior:
-        return np.zeros((draws, 1)), np.ones((draws, 1))
-    z = np.linspace(-8.0, 8.0, NODES)
-    density = np.exp(-0.5 * z**2)
-    weight, mean, scale = (
-        posterior[name].transpose("draw", "component").values[:, :, None]
-        for name in ("task_weight", "task_mean", "task_scale")
-    )
-    return (mean + scale * z).reshape(draws, -1), (weight * density / density.sum()).reshape(draws, -1)
 
 
 def _over_these_tasks(blocks: Any, weight: Floats | None, opponent: int | None) -> tuple[Floats, Floats]:
