@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from evalbayes import laplace, nodes, simulate
+from evalbayes import nodes, simulate
 from evalbayes.choice import chosen
 from evalbayes.density import data_of
+from evalbayes.expansion import compiled
 from evalbayes.marginal import compiled_once, has_grid, on_grid, settle
 from evalbayes.models.crossed_beta_binomial import crossed_beta_binomial
 
@@ -66,7 +67,7 @@ def test_a_model_without_task_effects_has_no_grid(configs, grid):
 def test_the_priors_precision_is_taken_for_the_diagonal_that_it_is():
     """Independent effects save a Hessian a draw; the full one is what it is compared with."""
     density = settle(board(), crossed_beta_binomial, {}, QUIET).density
-    split = laplace.compiled(density).split
+    split = compiled(density).split
     assert split.independent
     h, e = np.linspace(-0.5, 0.7, split.hyper.size), np.linspace(-1, 1, split.effect.size)
     quick = np.asarray(split.prior_precision(h, e, data_of(density.model)))

@@ -9,6 +9,7 @@ from evalbayes import laplace, nodes, proposal
 from evalbayes.check.sampler import K_HAT, LEAST_ESS
 from evalbayes.density import Data
 from evalbayes.errors import SamplingError
+from evalbayes.expansion import Expansion
 from evalbayes.marginal import CHECKED_DRAWS, GRIDS, Progress, Settled, on_grid
 from evalbayes.tree import labelled, reported
 
@@ -81,7 +82,7 @@ def _weighted(
         settled = _resolved(settled, points, say)
         return settled.data
 
-    def sample(expansion: laplace.Expansion) -> laplace.Weighted:
+    def sample(expansion: Expansion) -> laplace.Weighted:
         return laplace.sample(
             settled.density, settled.data, expansion, rng, target_ess=target, resolved=resolved, progress=say
         )

@@ -10,10 +10,11 @@ import pytensor.tensor as pt
 import xarray as xr
 from scipy import special
 
-from evalbayes import laplace, nodes
+from evalbayes import nodes
 from evalbayes.choice import ModelFunction, built
 from evalbayes.density import KEPT, Data, Density, compile_density, data_of, flatten
 from evalbayes.errors import SamplingError
+from evalbayes.expansion import Expansion, expand
 
 GRIDS = 4
 """Grids tried before giving up."""
@@ -34,7 +35,7 @@ class Settled(NamedTuple):
     model: pm.Model
     density: Density
     data: Data
-    expansion: laplace.Expansion
+    expansion: Expansion
     seen: nodes.GridCheck | None
 
 
@@ -73,7 +74,7 @@ def _expanded(
         grid = "" if z is None else f", {z.size} nodes"
         say(f"finding the mode: {density.size} parameters{grid} (compiling first)")
         data = data if z is None else data | {"node_position": z}
-        expansion = laplace.expand(density, data, x)
+        expansion = expand(density, data, x)
         if z is None:
             return Settled(model, density, data, expansion, None)
         seen = nodes.grid_check(density)(expansion.x, data)

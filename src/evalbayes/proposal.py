@@ -18,8 +18,8 @@ COMPONENTS, DRAWS_A_COMPONENT = 8, 100
 EM_STEPS = 20
 RIDGE = 0.1
 """The covariance of all draws counts in that of each component like draws with this share of the weight."""
-WIDE, WIDE_SHARE = 2.5, 0.2
-"""A fifth of the draws are this many times wider, so that no weight in the tails can be large."""
+WIDE, WIDE_SHARE = 2.5, 0.1
+"""A tenth of the draws are this many times wider, so that no weight in the tails can be large."""
 
 
 class Mixture(NamedTuple):
