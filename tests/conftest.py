@@ -27,7 +27,7 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def needs() -> Callable[..., dict[str, object]]:
     """Return what an answer's function has to be told besides its target: a number of runs, or a ratio of costs."""
-    values = {"runs": 5, "cost_ratio": 10.0}
+    values = {"runs": 5, "k": 3, "cost_ratio": 10.0}
 
     def needs(function: Callable[..., object]) -> dict[str, object]:
         parameters = inspect.signature(function).parameters.values()

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evalbayes import cli, outcomes, report, simulate
+from evalbayes import cli, datasets, outcomes, report, simulate
 from evalbayes.errors import SamplingError
 from evalbayes.storage import load_fit
 
@@ -358,3 +358,24 @@ def test_repeatability_is_asked_without_a_fit(run):
     best = run("answer", "optimal_runs", *one, "--cost-ratio", "88")
     assert re.search(r"^Qwen-Plus \(detailed\)\t5\.448\t.*\t5$", best.out, re.MULTILINE)
     assert "tasks=sampled" in best.out
+
+
+def test_describe_tasks_names_the_dead_and_the_flaky(run):
+    """Counted by hand from the board's cells, in the table and in JSON."""
+    board = datasets.load("simulated")
+    mixed = ((board.successes > 0) & (board.successes < board.trials)).any("config")
+    found = run("describe", "simulated", "--tasks", "--json", "-q").json["tasks"]
+    assert [row["task"] for row in found] == board.task.values.tolist()
+    assert [row["kind"] == "flaky" for row in found] == mixed.values.tolist()
+    assert [row["kind"] == "dead" for row in found] == (board.successes.sum("config") == 0).values.tolist()
+    printed = run("describe", "simulated", "--tasks", "-q").out.splitlines()
+    assert [line.split("\t")[0] for line in printed if not line.startswith("#")][1:] == board.task.values.tolist()
+
+
+def test_pass_all_k_is_asked_without_a_fit(run):
+    """GPT-4.1-mini under the detailed prompt solved half of its tasks in all five runs, as published."""
+    one = ("repeated_runs", "--method", "one_level_bootstrap", "--config", "GPT-4.1-mini (detailed)", "-q")
+    found = run("answer", "pass_all_k", *one, "--k", "5")
+    assert re.search(r"^GPT-4.1-mini \(detailed\)\t0\.5\t", found.out, re.MULTILINE)
+    assert "runs 5" in found.out
+    assert "needs --k" in run("answer", "pass_at_k", *one).err

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evalbayes.fit import fit as fit
     from evalbayes.outcomes import combine as combine
     from evalbayes.outcomes import describe as describe
+    from evalbayes.outcomes import describe_tasks as describe_tasks
     from evalbayes.outcomes import load as load
     from evalbayes.outcomes import save as save
     from evalbayes.read import read as read
@@ -42,6 +43,7 @@ _FUNCTIONS = {
     "combine": "evalbayes.outcomes",
     "compare": "evalbayes.comparison",
     "describe": "evalbayes.outcomes",
+    "describe_tasks": "evalbayes.outcomes",
     "fit": "evalbayes.fit",
     "load": "evalbayes.outcomes",
     "read": "evalbayes.read",

@@ -73,13 +73,14 @@ def read(
 @app.command()
 def describe(
     board: SourceArgument,
+    tasks: Annotated[bool, typer.Option("--tasks", help="A line for each task: always passed, dead, flaky.")] = False,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Say what a board holds: coverage, runs, errors and the observed score of every config."""
-    _describe(_board(board, errors, column, quiet), as_json)
+    """Say what a board holds: coverage, runs, errors and the observed score of every config, or of every task."""
+    _describe(_board(board, errors, column, quiet), as_json, tasks=tasks)
 
 
 @app.command()
@@ -113,7 +114,7 @@ def fit(
 
 @app.command()
 def answer(
-    quantity: Annotated[str, typer.Argument(help="score, difference, rank, top_k, icc, ceiling, optimal_runs, ...")],
+    quantity: Annotated[str, typer.Argument(help="score, difference, rank, top_k, pass_at_k, icc, ceiling, ...")],
     source: Annotated[str, typer.Argument(metavar="BOARD|FIT", help="A board, or a fit saved by `evalbayes fit`.")],
     tasks: Annotated[Target | None, typer.Option(help="These tasks, or new tasks like them.")] = None,
     configs: Annotated[Target | None, typer.Option(help="These entries, or future entries like them.")] = None,
@@ -125,8 +126,10 @@ def answer(
     population: Annotated[Population | None, typer.Option(help="What new tasks are drawn from.")] = None,
     assume: Annotated[Assume | None, typer.Option(help="For cells run once and --tasks fixed.")] = None,
     reference: Annotated[str | None, typer.Option(help="Compare each config with this one only.")] = None,
-    k: Annotated[int | None, typer.Option(help="How many places top_k has.", min=1)] = None,
-    runs: Annotated[int | None, typer.Option(help="Runs of each task, for shares and design effects.", min=1)] = None,
+    k: Annotated[int | None, typer.Option(help="Places of top_k; runs of pass_at_k, pass_all_k.", min=1)] = None,
+    runs: Annotated[
+        int | None, typer.Option(help="Runs of each task: shares, agreement, design effects.", min=1)
+    ] = None,
     cost_ratio: Annotated[
         float | None, typer.Option(help="For optimal_runs: the cost of one more task over that of one more run.")
     ] = None,
@@ -295,15 +298,16 @@ def _board(source: str, errors: Errors, column: list[str] | None, quiet: bool) -
     return open_board(source, errors=errors.value, columns=columns_of(column), progress=_progress(quiet))
 
 
-def _describe(board: "xr.Dataset", as_json: bool) -> None:
-    from evalbayes.outcomes import describe as summary
+def _describe(board: "xr.Dataset", as_json: bool, *, tasks: bool = False) -> None:
+    from evalbayes.outcomes import describe as of_configs
+    from evalbayes.outcomes import describe_tasks as of_tasks
     from evalbayes.report.numbers import describe_columns, dumps
     from evalbayes.report.terminal import show
 
-    table = describe_columns(summary(board))
+    table = describe_columns(of_tasks(board) if tasks else of_configs(board))
     if as_json:
         rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-        print(dumps({"policies": _policies(board), "attrs": board.attrs, "configs": rows}))
+        print(dumps({"policies": _policies(board), "attrs": board.attrs, "tasks" if tasks else "configs": rows}))
     else:
         show(_policies(board), table)
 

@@ -72,6 +72,49 @@ def describe(ds: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(facts).drop_attrs().assign_attrs(_board_facts(ds))
 
 
+def describe_tasks(ds: xr.Dataset) -> xr.Dataset:
+    """Describe a board task by task: who always passes it, who never does, and who does now and then.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``task``: ``kind``; ``observed`` (mean over its configs of their success rates); ``configs_scored``, and
+        how many of those ``always_pass``, ``never_pass`` or are ``flaky`` on it (runs of both kinds); ``run_once``, how
+        many have a single run, which cannot show that they are not flaky; ``trials``. The kinds:
+
+        - ``"always pass"``: every run of every config passed; ``"dead"``: none did;
+        - ``"flaky"``: some config has runs of both kinds;
+        - ``"divides"``: every config always passes or never does, and not all alike;
+        - ``"unscored"``: no run.
+
+    Examples
+    --------
+    >>> from evalbayes import outcomes
+    >>> ds = outcomes.from_counts([[2, 0, 1, 2], [2, 0, 0, 0]], [[2] * 4] * 2, configs=["a", "b"], tasks=list("wxyz"))
+    >>> describe_tasks(ds).kind.values.tolist()
+    ['always pass', 'dead', 'flaky', 'divides']
+    """
+    k, n = ds["successes"], ds["trials"]
+    scored = n > 0
+    always, never = ((scored & (k == count)).sum("config") for count in (n, 0 * n))
+    total = scored.sum("config")
+    flaky = total - always - never
+    kind = xr.where(flaky > 0, "flaky", "divides")
+    for where, name in ((always == total, "always pass"), (never == total, "dead"), (total == 0, "unscored")):
+        kind = xr.where(where, name, kind)
+    facts = {
+        "kind": kind.astype(object),
+        "observed": (k / n.where(scored)).mean("config"),
+        "configs_scored": total,
+        "always_pass": always,
+        "never_pass": never,
+        "flaky": flaky,
+        "run_once": (n == 1).sum("config"),
+        "trials": n.sum("config"),
+    }
+    return xr.Dataset(facts).drop_attrs()
+
+
 def _board_facts(ds: xr.Dataset) -> dict[str, str | int]:
     k, n, scored = ds["successes"].sum("config"), ds["trials"].sum("config"), scored_trials(ds)
     return {

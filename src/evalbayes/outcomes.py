@@ -20,7 +20,7 @@ import pandas as pd
 import xarray as xr
 
 from evalbayes.combination import combine
-from evalbayes.coverage import describe, near_duplicates, observed_score
+from evalbayes.coverage import describe, describe_tasks, near_duplicates, observed_score
 from evalbayes.errors import OutcomesError
 from evalbayes.schema import Int64, apply_error_policy, assemble, scored_trials, validate
 from evalbayes.storage import load, save
@@ -33,6 +33,7 @@ __all__ = [
     "clusters",
     "combine",
     "describe",
+    "describe_tasks",
     "from_counts",
     "from_matrix",
     "from_table",

@@ -98,6 +98,16 @@ def test_margins_are_the_published_ones(board, config):
     assert seen == published()[config]
 
 
+def test_pass_all_k_at_five_runs_is_the_published_perfect_stability_rate(board):
+    """All 32 configs; and pass@5 counts the tasks that any run solved."""
+    found = frequentist.pass_all_k(board, k=RUNS, draws=100).estimate
+    assert {str(c): f"{100 * found.sel(config=c).item():.1f}" for c in board.config.values} == {
+        config: figures["stable"] for config, figures in published().items()
+    }
+    any_run = frequentist.pass_at_k(board, k=RUNS, draws=100).estimate
+    assert any_run.values.tolist() == pytest.approx([(solved(board, c) > 0).mean() for c in published()], abs=1e-12)
+
+
 @pytest.mark.parametrize(("divisor", "possible"), [(RUNS**2, 32), (RUNS * (RUNS - 1), 7)])
 def test_the_printed_variance_is_without_the_factor_for_few_runs(divisor, possible):
     """The sum of k (5 - k) over tasks is an even whole number, since it is 4 or 6 for a mixed task.

@@ -98,7 +98,8 @@ def within_variance(
 ) -> xr.Dataset:
     """Variance of a run about its task's success probability, mu_w: the mean over tasks of p (1 - p).
 
-    In squared proportions, at most 1/4 (of a difference, 1/2).
+    In squared proportions, at most 1/4 (of a difference, 1/2). With R runs of each task the average variance of arXiv
+    2606.00920, the mean of k (R - k) / R^2, is (R - 1) / R of it; half the `flip_rate`.
 
     Parameters
     ----------

@@ -24,6 +24,7 @@ COVERS = {
     "fixed_normal": ("fixed",),
     "fixed_bootstrap": ("fixed",),
     "pooled_wilson": TARGETS,
+    "unbiased": ("fixed",),
 }
 BOOTSTRAPS = ("two_level_bootstrap", "one_level_bootstrap", "fixed_bootstrap")
 

@@ -1,5 +1,6 @@
 """Answers from a fit; the names, the leading arguments and the schema are those of `evalbayes.frequentist`."""
 
+from evalbayes.posterior.attempts import agreement_rate, flip_rate, pass_all_k, pass_at_k
 from evalbayes.posterior.difference import difference
 from evalbayes.posterior.ranking import rank, top_k, win_probability
 from evalbayes.posterior.repeatability import (
@@ -15,14 +16,18 @@ from evalbayes.posterior.repeatability import (
 from evalbayes.posterior.score import score
 
 __all__ = [
+    "agreement_rate",
     "aleatoric_share",
     "between_variance",
     "ceiling",
     "design_effect",
     "design_factor",
     "difference",
+    "flip_rate",
     "icc",
     "optimal_runs",
+    "pass_all_k",
+    "pass_at_k",
     "rank",
     "score",
     "top_k",

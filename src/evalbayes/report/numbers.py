@@ -123,6 +123,7 @@ def write_texts(texts: Mapping[Path, str]) -> None:
 
 
 def describe_columns(described: xr.Dataset) -> dict[str, list[Any]]:
-    """Return what `outcomes.describe` found as equally long columns, one line for each config."""
-    names = [str(name) for name, variable in described.data_vars.items() if variable.dims == ("config",)]
-    return {"config": plain(described.config.values), **{name: plain(described[name].values) for name in names}}
+    """Return what `outcomes.describe` or `describe_tasks` found as equally long columns, one line a config or task."""
+    (dim,) = described.dims
+    names = [str(name) for name, variable in described.data_vars.items() if variable.dims == (dim,)]
+    return {str(dim): plain(described[dim].values), **{name: plain(described[name].values) for name in names}}
