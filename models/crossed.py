@@ -79,10 +79,10 @@ def crossed(
         shape = effects.task_shape(task_density, task_weight, task_separation, task_scale_ratio)
         effects.register_shape(sigma_t, shape)
 
+        pmd.Deterministic("score", effects.mean_rate(b + a, sigma_t, shape))
         t = sigma_t * z
-        log_weight = effects.node_logweight(z, shape)
-        pmd.Deterministic("score", pmd.math.sigmoid(b + a + t).dot(pmd.math.exp(log_weight), dim="node"))
         if marginal:
+            log_weight = effects.node_logweight(z, shape)
             # k (b + a + t) - n log(1 + exp(b + a + t)), summed over configs: one matrix product per density.
             loglik = effects.log_coefficient(outcomes) + k.dot(b + a, dim="config") + k.sum("config") * t
             effects.integrate_out(loglik - n.dot(effects.softplus(b + a + t), dim="config"), t, log_weight)

@@ -82,10 +82,10 @@ def crossed_beta_binomial(
         effects.register_shape(sigma_t, shape)
         log_kappa = overdispersion.log_kappa(outcomes, log_kappa_mean, log_kappa_sd)
 
+        pmd.Deterministic("score", effects.mean_rate(b + a, sigma_t, shape))
         t = sigma_t * z
-        log_weight = effects.node_logweight(z, shape)
-        pmd.Deterministic("score", pmd.math.sigmoid(b + a + t).dot(pmd.math.exp(log_weight), dim="node"))
         if marginal:
+            log_weight = effects.node_logweight(z, shape)
             loglik = overdispersion.log_mass_of_tasks(k, n, b + a + t, log_kappa, steps)
             effects.integrate_out(effects.log_coefficient(outcomes) + loglik, t, log_weight)
         else:

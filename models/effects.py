@@ -141,6 +141,18 @@ def _pair(low: Any, high: Any) -> Any:
     return pmd.concat([low.expand_dims("component"), high.expand_dims("component")], dim="component")
 
 
+def mean_rate(ability: Any, task_sd: Any, shape: Shape) -> Any:
+    """Return the success probability on a new task: the mean of expit(ability + t) over the density of t.
+
+    By the trapezoidal rule on each component, and not on the nodes, which a narrow component far out may lie beyond.
+    """
+    z = np.linspace(-8.0, 8.0, 129)
+    density = np.exp(-0.5 * z**2)
+    at, share = (pmd.as_xtensor(part, dims=("quadrature",)) for part in (z, density / density.sum()))
+    rate = pmd.math.sigmoid(ability + task_sd * (shape.mean + shape.scale * at))
+    return rate.dot(shape.weight * share, dim=("component", "quadrature"))
+
+
 def register_shape(task_sd: Any, shape: Shape) -> None:
     """Register ``task_weight``, ``task_mean``, ``task_scale`` over ``component``, on the logit scale."""
     pmd.Deterministic("task_weight", shape.weight)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evalbayes import answer as answer
     from evalbayes import check as check
     from evalbayes import datasets as datasets
+    from evalbayes import design as design
     from evalbayes import frequentist as frequentist
     from evalbayes import models as models
     from evalbayes import outcomes as outcomes
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = ("answer", "check", "datasets", "frequentist", "models", "outcomes", "posterior", "simulate")
+_MODULES = ("answer", "check", "datasets", "design", "frequentist", "models", "outcomes", "posterior", "simulate")
 _FUNCTIONS = {
     "combine": "evalbayes.outcomes",
     "compare": "evalbayes.comparison",

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pymc as pm
+import pymc.dims as pmd
 import pytest
 import xarray as xr
 from scipy import integrate, special, stats
 
 from evalbayes.density import compile_density, data_of
+from evalbayes.models import effects
 from evalbayes.models.crossed import crossed
 from evalbayes.models.effects import SHAPES
 
@@ -170,3 +172,22 @@ def test_mixture_has_mean_zero_variance_one_and_ordered_means(board):
 def test_an_unknown_density_is_refused_with_the_two_there_are(board):
     with pytest.raises(ValueError, match="mixture, normal"):
         crossed(board, task_density="cauchy")
+
+
+@pytest.mark.parametrize(
+    ("weight", "mean", "scale"), [((0.995, 0.005), (-0.07, 14.0), (0.7, 0.05)), ((1.0,), (0.0,), (1.0,))]
+)
+def test_the_score_is_right_also_with_a_component_beyond_the_nodes(weight, mean, scale):
+    """A half percent of tasks at 14 standard deviations, where the nodes end at 8: adaptive quadrature."""
+    shape = effects.Shape(*(pmd.as_xtensor(np.array(part), dims=("component",)) for part in (weight, mean, scale)))
+    ability = np.array([-3.0, 0.5])
+    found = effects.mean_rate(pmd.as_xtensor(ability, dims=("config",)), 2.5, shape).eval()
+    for a, value in zip(ability, found, strict=True):
+        exact = sum(
+            w
+            * integrate.quad(
+                lambda t, a=a, m=m, s=s: special.expit(a + 2.5 * t) * stats.norm(m, s).pdf(t), m - 9 * s, m + 9 * s
+            )[0]
+            for w, m, s in zip(weight, mean, scale, strict=True)
+        )
+        assert value == pytest.approx(exact, abs=1e-9)
