@@ -110,7 +110,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(fabricate, tmp_path
 
 
 KILLED = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 import xarray as xr
 from evalbayes.storage import save_fit
@@ -119,6 +119,7 @@ def slow(self, content):
     print("writing", flush=True)
     time.sleep(60)
 Path.write_bytes = slow
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 save_fit(xr.DataTree(), sys.argv[1])
 """
 

@@ -8,6 +8,7 @@ import pytest
 from evalbayes import frequentist
 from evalbayes.answer import IDENTITY, SCHEMA, check
 from evalbayes.errors import NotIdentifiedError
+from evalbayes.frequentist.score import METHODS
 from evalbayes.frequentist.targets import BOOTSTRAPS, COVERS
 from evalbayes.outcomes import from_counts
 
@@ -56,7 +57,7 @@ BOARDS = {
 @pytest.mark.parametrize("quantity", DIMS)
 def test_contract(quantity, board, method, tasks):
     function, outcomes = getattr(frequentist, quantity), BOARDS[board]
-    offered = BOOTSTRAPS if quantity in ("rank", "top_k", "win_probability") else tuple(COVERS)
+    offered = BOOTSTRAPS if quantity in ("rank", "top_k", "win_probability") else METHODS
     if (method is not None and method not in offered) or (quantity == "difference" and method == "pooled_wilson"):
         with pytest.raises(ValueError, match=f"method='{method}' is not one of"):
             function(outcomes, method=method, tasks=tasks)
