@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from evalbayes.errors import ArgumentError
+from evalbayes.errors import check_whole
 
 QUANTITIES = ("pass_at_k", "pass_all_k", "agreement_rate", "flip_rate")
 
@@ -40,7 +40,8 @@ def share_of_picks(count: Any, trials: Any, runs: int) -> Any:
     """
     count, trials = np.asarray(count, float), np.asarray(trials, float)
     share = np.where(trials >= runs, 1.0, np.nan)
-    for j in range(runs):
+    # Beyond the most trials all is NaN already.
+    for j in range(min(runs, int(trials.max(initial=0)))):
         share = share * np.maximum(count - j, 0.0) / np.maximum(trials - j, 1.0)
     return share
 
@@ -61,6 +62,5 @@ def chance_of_all(mu: Any, psi: Any, runs: int) -> Any:
 
 def check_count(name: str, count: Any) -> int:
     """Refuse what is not a number of runs."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise ArgumentError(f"{name}={count!r}: give a number of runs, a whole number from 1")
+    check_whole(name, count, 1, "give a number of runs, a whole number from 1")
     return int(count)

@@ -77,13 +77,6 @@ def built(function: ModelFunction, outcomes: xr.Dataset, priors: dict[str, Any],
         raise ArgumentError(str(refused)) from None
 
 
-def check_whole(name: str, value: Any, least: int, remedy: str = "") -> None:
-    """Refuse what is not a whole number from ``least`` to 2**63 - 1."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not (whole and least <= value < 2**63):
-        raise ArgumentError(f"{name}={value!r}: {remedy or f'give a whole number from {least} to 2**63 - 1'}")
-
-
 def check_priors(name: str, function: ModelFunction, priors: dict[str, Any]) -> None:
     """Refuse a prior or option that the model does not have, and a scale that is not a positive number."""
     known = inspect.signature(function).parameters

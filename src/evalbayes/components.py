@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from evalbayes.errors import ArgumentError
+from evalbayes.errors import ArgumentError, check_whole
 
 SAMPLED_ONLY = (
     "tasks='fixed': the variance is mu_w / (N R) and more runs lower it without end; ask with tasks='sampled'"
@@ -102,8 +102,7 @@ def relative_width(r: Any, runs: int, cost_ratio: float) -> Any:
 
 def check_runs(runs: Any) -> int:
     """Refuse what is not a number of runs."""
-    if isinstance(runs, bool) or not isinstance(runs, int | np.integer) or runs < 1:
-        raise ArgumentError(f"runs={runs!r}: give how many runs each task gets, a whole number from 1")
+    check_whole("runs", runs, 1, "give how many runs each task gets, a whole number from 1")
     return int(runs)
 
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 from evalbayes import components
 from evalbayes.answer import check, check_prob, from_draws
-from evalbayes.errors import ArgumentError
+from evalbayes.errors import ArgumentError, check_whole
 from evalbayes.textbook import quantile
 
 RUNS = (1, 2, 3, 4, 5, 6, 8, 10, 16)
@@ -242,7 +242,7 @@ def resolution(outcomes: xr.Dataset, *, prob: float = 0.95, power: float = 0.8) 
 def smallest_gap(score: float, tasks: int, *, prob: float = 0.95, power: float = 0.8) -> float:
     """Return the gap that two unpaired scores near ``score``, of one run of as many tasks each, resolve.
 
-    (z_prob + z_power) sqrt(2 p (1 - p) / N): before there is a board.
+    (z_prob + z_power) sqrt(2 p (1 - p) / N), for new tasks (``tasks="sampled"``): before there is a board.
 
     Examples
     --------
@@ -296,8 +296,7 @@ def _over_runs(answer: Callable[[int], xr.Dataset], runs: Iterable[int]) -> xr.D
 
 
 def _check_tasks(tasks: Any) -> int:
-    if isinstance(tasks, bool) or not isinstance(tasks, int | np.integer) or tasks < 1:
-        raise ArgumentError(f"tasks={tasks!r}: give how many tasks the board is to have, a whole number from 1")
+    check_whole("tasks", tasks, 1, "give how many tasks the board is to have, a whole number from 1")
     return int(tasks)
 
 

@@ -5,6 +5,9 @@ Traceback (most recent call last):
 evalbayes.errors.OutcomesError: runs.csv, row 7: outcome 'maybe' is not a pass or a fail; map it with outcome_map=
 """
 
+from numbers import Integral
+from typing import Any
+
 
 class EvalbayesError(Exception):
     """Base of every error that evalbayes raises on purpose; its text is one readable line."""
@@ -24,3 +27,10 @@ class NotIdentifiedError(EvalbayesError):
 
 class SamplingError(EvalbayesError):
     """A fit failed its own checks: names the check, by how much, and what to try."""
+
+
+def check_whole(name: str, value: Any, least: int, remedy: str = "") -> None:
+    """Refuse what is not a whole number from ``least`` to 2**63 - 1."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not (whole and least <= value < 2**63):
+        raise ArgumentError(f"{name}={value!r}: {remedy or f'give a whole number from {least} to 2**63 - 1'}")

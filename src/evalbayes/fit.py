@@ -17,8 +17,8 @@ from evalbayes.chains import by_latent, by_nuts
 from evalbayes.check.additivity import additivity
 from evalbayes.check.population import population
 from evalbayes.check.sampler import refuse_failed, sampler
-from evalbayes.choice import ModelFunction, check_identified, check_priors, check_whole, chosen, notes
-from evalbayes.errors import ArgumentError, SamplingError
+from evalbayes.choice import ModelFunction, check_identified, check_priors, chosen, notes
+from evalbayes.errors import ArgumentError, SamplingError, check_whole
 from evalbayes.importance import by_laplace
 from evalbayes.marginal import Progress, Settled, settle
 from evalbayes.schema import validate

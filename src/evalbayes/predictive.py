@@ -14,8 +14,8 @@ import pymc as pm
 import xarray as xr
 
 from evalbayes.cells import flattened
-from evalbayes.choice import ModelFunction, built, check_identified, check_priors, check_whole, chosen
-from evalbayes.errors import ArgumentError
+from evalbayes.choice import ModelFunction, built, check_identified, check_priors, chosen
+from evalbayes.errors import ArgumentError, check_whole
 from evalbayes.schema import validate
 
 # Python's own loops are quick enough for a few hundred boards; any compiler takes longer to start.

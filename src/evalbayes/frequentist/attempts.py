@@ -210,18 +210,20 @@ def _answered(outcomes: xr.Dataset, asked: Asked) -> xr.Dataset:
     result = _summary(outcomes, asked, method, filled, able, mean)
     low, high = _bounds(asked, filled, able, np.stack([k == n, k == 0]))
     result = result.assign(
-        coverage=_along(outcomes, used / n.shape[1]), lowest=_along(outcomes, low), highest=_along(outcomes, high)
+        coverage=bootstrap.along(outcomes, used / n.shape[1]),
+        lowest=bootstrap.along(outcomes, low),
+        highest=bootstrap.along(outcomes, high),
     )
     flat = (result.se.values < NO_SPREAD) & (method != "unbiased")
-    result = bootstrap.withhold(result, _along(outcomes, _no_interval(used, flat, method)))
+    result = bootstrap.withhold(result, bootstrap.along(outcomes, _no_interval(used, flat, method)))
     none = f"no task has {asked.runs} runs or more: no unbiased estimate exists from fewer; ask a fit, or fewer runs"
-    return bootstrap.withhold(result, _along(outcomes, np.where(used == 0, none, "")), estimate=True)
+    return bootstrap.withhold(result, bootstrap.along(outcomes, np.where(used == 0, none, "")), estimate=True)
 
 
 def _summary(outcomes: xr.Dataset, asked: Asked, method: str, each: Floats, able: Any, mean: Floats) -> xr.Dataset:
     who: dict[str, Any] = {"quantity": asked.quantity, "tasks": asked.tasks, "configs": asked.configs}
     who |= {"method": method, "prob": asked.prob, "runs": asked.runs}
-    estimate = _along(outcomes, mean)
+    estimate = bootstrap.along(outcomes, mean)
     if method == "one_level_bootstrap":
         blocks = []
         for drawn in bootstrap.task_draws(each.shape[1], asked.draws, asked.seed):
@@ -236,7 +238,7 @@ def _summary(outcomes: xr.Dataset, asked: Asked, method: str, each: Floats, able
     squares = np.where(able, (each - mean[:, None]) ** 2, 0.0).sum(axis=1)
     se = np.sqrt(squares / np.maximum(used - 1, 1) / used)
     ends = xr.DataArray(wald(mean, se, asked.prob, (0, 1)), dims=("config", "ci_bound"), coords=estimate.coords)
-    return answer(estimate, _along(outcomes, se), ends, ci_kind="wald", **who)
+    return answer(estimate, bootstrap.along(outcomes, se), ends, ci_kind="wald", **who)
 
 
 def _bounds(asked: Asked, each: Floats, able: Any, alike: Any) -> tuple[Floats, Floats]:
@@ -259,7 +261,3 @@ def _no_interval(used: Any, flat: Any, method: str) -> Any:
     if method != "unbiased":
         reason[used == 1] = "one task with so many runs: the spread over tasks needs two or more"
     return reason
-
-
-def _along(outcomes: xr.Dataset, values: Any) -> xr.DataArray:
-    return xr.DataArray(values, dims=("config",), coords={"config": outcomes["config"].values})

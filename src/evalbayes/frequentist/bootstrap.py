@@ -183,6 +183,12 @@ def _stream(seed: int, label: str) -> np.random.Generator:
     return np.random.default_rng([seed, 1, int.from_bytes(digest)])
 
 
+def along(outcomes: xr.Dataset, values: Any) -> xr.DataArray:
+    """Label an array over the board's configs, (config) or (config, ci_bound)."""
+    dims = ("config", "ci_bound")[: np.ndim(values)]
+    return xr.DataArray(values, dims=dims, coords={"config": outcomes["config"].values})
+
+
 def hold(result: xr.Dataset) -> xr.Dataset:
     """Move an interval's end out to the estimate where the bootstrap distribution lies to one side of it."""
     lower = np.fmin(result.interval.sel(ci_bound="lower"), result.estimate)

@@ -55,9 +55,9 @@ def answered(
     if sampled_only and asked.tasks == "fixed":
         reason[reason == ""] = components.SAMPLED_ONLY
     spread = _resampled(outcomes, moments, function, asked) if asked.tasks == "sampled" else None
-    result = _summary(asked, _along(outcomes, value), spread, _along(outcomes, reason))
+    result = _summary(asked, bootstrap.along(outcomes, value), spread, bootstrap.along(outcomes, reason))
     if asked.quantity == "between_variance":
-        result = result.assign(raw=_along(outcomes, np.where(twice, raw[0], np.nan)))
+        result = result.assign(raw=bootstrap.along(outcomes, np.where(twice, raw[0], np.nan)))
     return result if asked.reference is None else result.assign_coords(reference=asked.reference)
 
 
@@ -126,7 +126,3 @@ def _why_unknown(moments: Moments, twice: Bools, value: Floats, opponent: int | 
     if opponent is not None:
         reason[opponent] = components.ITSELF
     return reason
-
-
-def _along(outcomes: xr.Dataset, values: Any) -> xr.DataArray:
-    return xr.DataArray(values, dims=("config",), coords={"config": outcomes["config"].values})

@@ -7,7 +7,7 @@ import xarray as xr
 
 from evalbayes.answer import answer, check, from_draws
 from evalbayes.frequentist import bootstrap
-from evalbayes.frequentist.bootstrap import NO_SPREAD, Cells, Floats
+from evalbayes.frequentist.bootstrap import NO_SPREAD, Cells
 from evalbayes.frequentist.normal import run_noise, task_means, wald
 from evalbayes.frequentist.targets import BOOTSTRAPS, choose, why_unknown
 from evalbayes.textbook import wilson
@@ -103,7 +103,7 @@ def _by_draws(outcomes: xr.Dataset, board: Cells, *, draws: int, seed: int, **id
     table = bootstrap.score_draws(outcomes, identity["method"], draws=draws, seed=seed)
     known = xr.DataArray(board.scored.any(axis=1), dims="config")
     # A config without a run has no draws at all: zeros keep the quantiles quiet until `_honest` blanks them.
-    estimate = _along(outcomes, bootstrap.observed(board))
+    estimate = bootstrap.along(outcomes, bootstrap.observed(board))
     return bootstrap.hold(from_draws(table.where(known, 0.0), estimate=estimate.where(known, 0.0), **identity))
 
 
@@ -116,9 +116,17 @@ def _normal(outcomes: xr.Dataset, board: Cells, *, prob: float, **identity: Any)
         se = np.sqrt(squares / np.maximum(scored - 1, 1) / scored)
     else:
         se = np.nan_to_num(np.sqrt(run_noise(board).sum(axis=1)) / scored)
-        extra["imputed"] = _along(outcomes, (board.trials == 1).sum(axis=1))
-    ends = _along(outcomes, wald(rate, se, prob, (0, 1)))
-    return answer(_along(outcomes, rate), _along(outcomes, se), ends, prob=prob, ci_kind="wald", **identity, **extra)
+        extra["imputed"] = bootstrap.along(outcomes, (board.trials == 1).sum(axis=1))
+    ends = bootstrap.along(outcomes, wald(rate, se, prob, (0, 1)))
+    return answer(
+        bootstrap.along(outcomes, rate),
+        bootstrap.along(outcomes, se),
+        ends,
+        prob=prob,
+        ci_kind="wald",
+        **identity,
+        **extra,
+    )
 
 
 def _pooled(outcomes: xr.Dataset, board: Cells, *, prob: float, **identity: Any) -> xr.Dataset:
@@ -128,7 +136,12 @@ def _pooled(outcomes: xr.Dataset, board: Cells, *, prob: float, **identity: Any)
     se = np.where((rate > 0) & (rate < 1), np.sqrt(rate * (1 - rate) / np.maximum(runs, 1)), np.nan)
     ends = np.nan_to_num(wilson(rate, runs, prob))
     result = answer(
-        _along(outcomes, rate), _along(outcomes, se), _along(outcomes, ends), prob=prob, ci_kind="score", **identity
+        bootstrap.along(outcomes, rate),
+        bootstrap.along(outcomes, se),
+        bootstrap.along(outcomes, ends),
+        prob=prob,
+        ci_kind="score",
+        **identity,
     )
     repeated = "runs of one task counted as independent: too narrow for new tasks, too wide for these"
     single = "one run per cell: right for new tasks, too wide for new runs of these"
@@ -146,11 +159,12 @@ def _honest(result: xr.Dataset, outcomes: xr.Dataset, board: Cells) -> xr.Datase
     kind = np.where(edge, "wilson_tasks", np.where(reason == "", result.ci_kind.item(), "none"))
     by_tasks = wilson(np.nan_to_num(result.estimate.values), scored.astype(float), result.ci_prob.item())
     result = result.assign(
-        coverage=_along(outcomes, scored / outcomes.sizes["task"]), interval_kind=_along(outcomes, kind.astype(object))
+        coverage=bootstrap.along(outcomes, scored / outcomes.sizes["task"]),
+        interval_kind=bootstrap.along(outcomes, kind.astype(object)),
     )
-    result = bootstrap.withhold(result, _along(outcomes, reason))
-    result = bootstrap.withhold(result, _along(outcomes, np.where(scored == 0, reason, "")), estimate=True)
-    return _replace(result, _along(outcomes, edge), _along(outcomes, by_tasks))
+    result = bootstrap.withhold(result, bootstrap.along(outcomes, reason))
+    result = bootstrap.withhold(result, bootstrap.along(outcomes, np.where(scored == 0, reason, "")), estimate=True)
+    return _replace(result, bootstrap.along(outcomes, edge), bootstrap.along(outcomes, by_tasks))
 
 
 def _replace(result: xr.Dataset, where: xr.DataArray, interval: xr.DataArray) -> xr.Dataset:
@@ -165,8 +179,3 @@ def _no_width(method: str) -> str:
     if method.startswith("fixed"):
         return "no cell has both passes and failures: a run variance of 0 is no certainty; see 'pooled_wilson'"
     return "every task has the same mean: a task variance of 0 is no certainty; use 'two_level_bootstrap'"
-
-
-def _along(outcomes: xr.Dataset, values: Floats | Any) -> xr.DataArray:
-    dims = ("config", "ci_bound")[: np.ndim(values)]
-    return xr.DataArray(values, dims=dims, coords={"config": outcomes.config.values})

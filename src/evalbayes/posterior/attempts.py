@@ -13,7 +13,7 @@ from scipy import special
 
 from evalbayes import attempts, components
 from evalbayes.answer import TARGETS, from_draws
-from evalbayes.cells import BLOCK, ability, concentration, rates
+from evalbayes.cells import ability, concentration, rates
 from evalbayes.errors import NotIdentifiedError
 from evalbayes.posterior.draws import (
     POPULATIONS,
@@ -22,8 +22,8 @@ from evalbayes.posterior.draws import (
     effective,
     flat,
     identity,
+    new_tasks,
     one_of,
-    population_nodes,
     refuse_failed_population,
 )
 from evalbayes.posterior.score import withhold
@@ -179,14 +179,9 @@ def _answered(
 
 def _over_new_tasks(posterior: xr.Dataset, quantity: str, runs: int) -> Floats:
     """Integrate over the density of task effects, (draw, config)."""
-    at, kappa = ability(posterior).values, concentration(posterior)
-    position, weight = population_nodes(posterior)
-    result = np.empty(at.shape)
-    step = max(1, BLOCK // (at.shape[1] * position.shape[1]))
-    for start in range(0, len(at), step):
-        block = slice(start, start + step)
-        logit = at[block, :, None] + position[block, None, :]
+    kappa, result = concentration(posterior), np.empty(ability(posterior).shape)
+    for block, logit, weight in new_tasks(posterior):
         psi: Any = 0.0 if kappa is None else 1 / kappa[block, :, None]
         alike = (attempts.chance_of_all(special.expit(side * logit), psi, runs) for side in (1, -1))
-        result[block] = np.einsum("dcz,dz->dc", attempts.value(quantity, *alike), weight[block])
+        result[block] = np.einsum("dcz,dz->dc", attempts.value(quantity, *alike), weight)
     return result

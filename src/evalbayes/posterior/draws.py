@@ -9,7 +9,7 @@
   its draws are given only on ``assume="no_interaction"``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import xarray as xr
 from scipy import special
 
 from evalbayes.answer import TARGETS
-from evalbayes.cells import flattened, mean_rates
+from evalbayes.cells import BLOCK, ability, flattened, mean_rates
 from evalbayes.errors import ArgumentError, NotIdentifiedError, OutcomesError, SamplingError
 from evalbayes.simulate import Floats
 
@@ -131,6 +131,16 @@ def population_nodes(posterior: xr.Dataset) -> tuple[Floats, Floats]:
         for name in ("task_weight", "task_mean", "task_scale")
     )
     return (mean + scale * z).reshape(draws, -1), (weight * density / density.sum()).reshape(draws, -1)
+
+
+def new_tasks(posterior: xr.Dataset) -> Iterator[tuple[slice, Floats, Floats]]:
+    """Yield, in blocks of draws, the logits of new tasks (draw, config, node) and the nodes' weights (draw, node)."""
+    at = ability(posterior).values
+    position, weight = population_nodes(posterior)
+    step = max(1, BLOCK // (at.shape[1] * position.shape[1]))
+    for start in range(0, len(at), step):
+        block = slice(start, start + step)
+        yield block, at[block, :, None] + position[block, None, :], weight[block]
 
 
 def dirichlet(rng: np.random.Generator, draws: int, tasks: int) -> np.ndarray:

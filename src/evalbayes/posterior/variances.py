@@ -9,7 +9,7 @@ from scipy import special
 
 from evalbayes import components
 from evalbayes.answer import TARGETS, Point, from_draws, unknown
-from evalbayes.cells import BLOCK, ability, concentration, rates
+from evalbayes.cells import ability, concentration, rates
 from evalbayes.errors import NotIdentifiedError
 from evalbayes.posterior.draws import (
     POPULATIONS,
@@ -19,8 +19,8 @@ from evalbayes.posterior.draws import (
     effective,
     flat,
     identity,
+    new_tasks,
     one_of,
-    population_nodes,
     refuse_failed_population,
 )
 from evalbayes.posterior.score import withhold
@@ -95,19 +95,16 @@ def _why_unknown(trials: xr.DataArray, reference: str | None) -> xr.DataArray:
 
 def _over_new_tasks(posterior: xr.Dataset, opponent: int | None) -> tuple[Floats, Floats]:
     """Integrate over the density of task effects: between and within variance, (draw, config)."""
-    at, kappa = ability(posterior).values, concentration(posterior)
-    position, weight = population_nodes(posterior)
-    between, within = np.empty(at.shape), np.empty(at.shape)
-    step = max(1, BLOCK // (at.shape[1] * position.shape[1]))
-    for start in range(0, len(at), step):
-        block = slice(start, start + step)
-        p = special.expit(at[block, :, None] + position[block, None, :])
-        mean, square = (np.einsum("dcz,dz->dc", part, weight[block]) for part in (p, p * p))
+    kappa, shape = concentration(posterior), ability(posterior).shape
+    between, within = np.empty(shape), np.empty(shape)
+    for block, logit, weight in new_tasks(posterior):
+        p = special.expit(logit)
+        mean, square = (np.einsum("dcz,dz->dc", part, weight) for part in (p, p * p))
         noise = mean - square
         share = np.zeros_like(noise) if kappa is None else 1 / (1 + kappa[block])
         common = square - mean**2
         if opponent is not None:
-            product = np.einsum("dcz,dz,dz->dc", p, p[:, opponent], weight[block])
+            product = np.einsum("dcz,dz,dz->dc", p, p[:, opponent], weight)
             covariance = product - mean * mean[:, [opponent]]
             common = common + common[:, [opponent]] - 2 * covariance
         cells, runs = noise * share, noise * (1 - share)
