@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,22 @@ def compile_density(model: pm.Model) -> Density:
     joint = _to_jax(model, [model.logp()])
     prior = _to_jax(model, [model.logp(vars=model.free_RVs)])
 
+    named = [variable.name for variable in model.unobserved_RVs]
+
+    @cache
+    def all_quantities() -> Callable[[list[Any], Data], list[Any]]:
+        return _to_jax(model, model.replace_rvs_by_values(model.unobserved_RVs))
+
     def quantities(names: Sequence[str]) -> Callable[[Any, Data], dict[str, Any]]:
-        values = _to_jax(model, model.replace_rvs_by_values([model[name] for name in names]))
-        # The barrier keeps XLA from working the model's sums into those of whoever uses them: half as long again.
-        return lambda x, data: dict(zip(names, jax.lax.optimization_barrier(values(split(x), data)), strict=True))
+        # All are rewritten together, once; XLA leaves out what is not asked for.
+        compute = all_quantities()
+
+        def some(x: Any, data: Data) -> dict[str, Any]:
+            values = dict(zip(named, compute(split(x), data), strict=True))
+            # The barrier keeps XLA from working the model's sums into those of whoever uses them: half as long again.
+            return jax.lax.optimization_barrier({name: values[name] for name in names})
+
+        return some
 
     return Density(
         model=model,

@@ -26,8 +26,9 @@ from evalbayes.errors import SamplingError
 
 DIFFERENCE = 1e-4
 """Step of central differences in hyperparameters (unconstrained, so of order one)."""
-STEP_TOLERANCE = 0.05
-"""The expansion point is found when a round moves it by less, in posterior standard deviations."""
+STEP_TOLERANCE = 0.5
+"""The expansion point is found when a round would move it by less, in posterior standard deviations: the gradient left
+over is part of the expansion, and the pilot draws move the hyperparameters."""
 
 
 class Expansion(NamedTuple):
@@ -87,10 +88,16 @@ class Split:
             return jnp.diag(-jax.jvp(lambda e: self.prior_gradient(h, e, data), (e,), (jnp.ones_like(e),))[1])
         return -jax.jacfwd(lambda e: self.prior_gradient(h, e, data))(e)
 
-    def log_width(self, x: Any, curvature: Any, data: Data) -> Any:
-        """Return -log det(L + P(h)) / 2."""
-        precision = curvature + self.prior_precision(x[self.hyper], x[self.effect], data)
-        return -jnp.log(jnp.diag(jnp.linalg.cholesky(precision))).sum()
+    def log_width(self, x: Any, curvature: Any, data: Data) -> tuple[Any, Any]:
+        """Return -log det(L + P(h)) / 2 and its gradient in x, by d log det A = tr(A^-1 dA)."""
+
+        def precision(x: Any) -> Any:
+            return curvature + self.prior_precision(x[self.hyper], x[self.effect], data)
+
+        here = precision(x)
+        inverse = jnp.linalg.inv(here)
+        narrowing = jax.grad(lambda x: -(inverse * precision(x)).sum() / 2)(x)
+        return -jnp.linalg.slogdet(here)[1] / 2, narrowing
 
     def prior_derivatives(self, x: Any, data: Data) -> tuple[Any, Any, Any]:
         """Return the log prior's gradient in e, its precision of e, and its mixed second derivatives (e, h)."""
@@ -116,7 +123,7 @@ def compiled(density: Density) -> Compiled:
         split=split,
         along=derivatives(density.logp),
         prior_derivatives=jax.jit(split.prior_derivatives),
-        log_width=jax.jit(jax.value_and_grad(split.log_width)),
+        log_width=jax.jit(split.log_width),
     )
 
 

@@ -21,11 +21,11 @@ REACH = 8.0
 """Half-width of the first grid, in standard deviations of the task effects."""
 TOLERANCE = 1e-8
 """Error allowed in the log density at the mode, summed over tasks."""
-END_MASS = 1e-11
-"""Conditional probability allowed at an end node at the mode."""
+END_MASS = 1e-9
+"""Conditional probability allowed at an end node at the mode: what lies beyond adds about as much to the error."""
 SLACK = 1e3
 """Factor on both at the worst of the draws, where an importance weight off by 1e-5 is harmless."""
-SPREAD = 3.0
+SPREAD = 2.0
 """Posterior standard deviations of log task_sd up to which the first grid serves; see `equally_spaced`."""
 MOST_NODES = 8192
 """Above this a grid costs more than sampling the task effects does."""
