@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evalbayes import cli, datasets, outcomes, report, simulate
+from evalbayes import cli, datasets, design, frequentist, outcomes, report, simulate
 from evalbayes.errors import SamplingError
 from evalbayes.storage import load_fit
 
@@ -379,3 +379,55 @@ def test_pass_all_k_is_asked_without_a_fit(run):
     assert re.search(r"^GPT-4.1-mini \(detailed\)\t0\.5\t", found.out, re.MULTILINE)
     assert "runs 5" in found.out
     assert "needs --k" in run("answer", "pass_at_k", *one).err
+
+
+def test_design_plans_from_a_board_without_a_fit(run: Run) -> None:
+    """The numbers of the package's own functions, at once and without a model."""
+    done = run("design", "repeated_runs", "--cost-ratio", "88", "--json")
+    assert done.code == 0
+    board = datasets.load("repeated_runs")
+    best = frequentist.optimal_runs(board, cost_ratio=88)
+    found = done.json
+    assert [one["estimate"] for one in found["optimal_runs"]["values"]] == pytest.approx(best.estimate.values.tolist())
+    curve = design.cost_curve(board, cost_ratio=88, pooled=board.config.values)
+    assert [one["estimate"] for one in found["cost_curve"]["values"]] == pytest.approx(curve.estimate.values.tolist())
+    gaps = design.resolution(board).paired.values
+    assert found["smallest_gap"]["paired"]["median"] == pytest.approx(np.nanmedian(gaps))
+    said = run("design", "repeated_runs", "--cost-ratio", "88", "--quiet")
+    lines = said.out.splitlines()
+    assert said.code == 0
+    assert said.err == ""
+    table = lines[lines.index(next(line for line in lines if line.startswith("config\t"))) :]
+    assert len(table) == 33 + 1 + 1 + len(design.RUNS)
+    assert f"{best.estimate.values[0]:.4g}" in table[1]
+
+
+def test_design_of_a_board_run_once_says_what_it_lacks(run: Run, write: Callable[..., Path]) -> None:
+    log = write("config,task,outcome\n" + "".join(f"{c},{t},{int(c == t)}\n" for c in "ab" for t in "abcd"))
+    done = run("design", log, "--cost-ratio", "5", "--quiet")
+    assert done.code == 0
+    assert "no curve over runs: one run of each task" in done.out
+    assert "relative_width" not in done.out
+    assert "resolves" in done.out or "too small" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(("--cost-ratio", "-1"), "cost_ratio"), (("--cost-ratio", "2", "--width", "5"), "width"), ((), "--cost-ratio")],
+)
+def test_design_refuses_what_it_cannot_plan_with(run: Run, words: tuple[str, ...], said: str) -> None:
+    done = run("design", "simulated", *words)
+    assert done.code == 2
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_pooled_answers_on_the_command_line(run: Run) -> None:
+    names = ["GPT-4.1 (detailed)", "o4-mini (detailed)"]
+    words = [word for name in names for word in ("--pooled", name)]
+    done = run("answer", "ceiling", "repeated_runs", "--method", "moments", *words, "--json")
+    expected = frequentist.ceiling(datasets.load("repeated_runs"), pooled=names)
+    (one,) = done.json["values"]
+    assert one["estimate"] == pytest.approx(float(expected.estimate))
+    assert done.json["configs_used"] == 2
+    assert run("answer", "ceiling", "repeated_runs", "--method", "moments", "--pooled", "none").code == 2

@@ -14,6 +14,7 @@ from evalbayes import (
     OutcomesError,
     SamplingError,
     compare,
+    comparison,
     fit,
     frequentist,
     posterior,
@@ -165,7 +166,7 @@ def new_tasks(fit: xr.DataTree, draw: int, tasks: int, rng: np.random.Generator)
 @pytest.mark.parametrize("reference", [None, "config-1"])
 def test_components_of_new_tasks_are_those_of_simulated_ones(made, reference):
     """200,000 new tasks at each of five draws: within 4.5 standard errors, 40 comparisons (1 in 3,600)."""
-    between, within, _ = component_draws(made, tasks="sampled", reference=reference)
+    between, within, *_ = component_draws(made, tasks="sampled", reference=reference)
     rng, tasks = np.random.default_rng(3), 200_000
     for draw in (0, 17, 60, 111, 199):
         p = new_tasks(made, draw, tasks, rng)
@@ -181,7 +182,7 @@ def test_components_of_new_tasks_are_those_of_simulated_ones(made, reference):
 
 def test_these_tasks_are_described_by_moments_of_their_own_probabilities(fabricate):
     additive = fabricate(SUCCESSES, TRIALS)
-    between, within, _ = component_draws(additive, tasks="fixed")
+    between, within, *_ = component_draws(additive, tasks="fixed")
     one = flat(additive).isel(draw=7)
     mu = 1 / (1 + np.exp(-(ability(flat(additive)).values[7][:, None] + one["task_effect"].values)))
     np.testing.assert_allclose(between[7], mu.var(axis=1, ddof=1))
@@ -279,3 +280,89 @@ def test_one_config_alone_has_the_closed_forms_of_its_beta():
     best = posterior.optimal_runs(fitted, cost_ratio=10)
     assert best.estimate.item() == pytest.approx(np.median(np.sqrt(10 * kappa)))
     assert best.whole.item() == formulas.whole_runs(best.estimate.item() ** 2, 1.0)
+
+
+@pytest.mark.parametrize("quantity", NEEDS)
+def test_pooled_medians_are_medians_of_draws(quantity, made):
+    """Of the configs named, draw by draw: every draw's median in a loop, and the median at the data."""
+    board, names = board_of(SUCCESSES, TRIALS), ["config-0", "config-2", "config-3"]
+    options = NEEDS[quantity]
+    mine = getattr(frequentist, quantity)(board, pooled=names, draws=200, **options)
+    each = getattr(frequentist, quantity)(board, draws=2, **options).estimate.sel(config=names)
+    assert mine.estimate.dims == ()
+    assert float(mine.estimate) == pytest.approx(float(np.median(each)))
+    assert int(mine.configs_used) == 3
+    theirs = getattr(posterior, quantity)(made, pooled=names, **options)
+    found = component_draws(made, tasks="sampled")
+    draws = formulas.function_of(quantity, **options)(found.between, found.within).sel(config=names)
+    expected = [np.median(one) for one in draws.transpose("draw", "config").values]
+    summary = np.mean if "variance" in quantity else np.median
+    assert float(theirs.estimate) == pytest.approx(float(summary(expected)))
+    np.testing.assert_allclose(theirs.interval, np.quantile(expected, [0.025, 0.975]))
+    assert compare(quantity, made, board, pooled=names, **options).verdict.item()
+
+
+def test_pooling_leaves_out_what_has_no_value_and_says_so(made):
+    trials = TRIALS.copy()
+    trials[1] = 1
+    board = board_of(np.minimum(SUCCESSES, trials), trials)
+    mine = frequentist.icc(board, pooled=board.config.values, draws=20)
+    assert int(mine.configs_used) == 3
+    none = frequentist.icc(board, pooled=["config-1"], draws=20)
+    assert np.isnan(none.estimate)
+    assert none.reason.item() == formulas.ONE_RUN
+    described = frequentist.icc(board, pooled=board.config.values, tasks="fixed")
+    assert float(described.estimate) == pytest.approx(float(mine.estimate))
+    assert np.isnan(described.interval).all()
+    assert np.isnan(frequentist.ceiling(board, pooled=board.config.values, tasks="fixed").estimate)
+    with pytest.raises(OutcomesError, match="no-one"):
+        frequentist.icc(board, pooled=["no-one"])
+    with pytest.raises(ArgumentError, match="name the configs"):
+        posterior.icc(made, pooled=[])
+
+
+def test_configs_run_once_have_bounds(fabricate):
+    """Every kappa gives an ICC between the two that additive cells and cells that never vary would give."""
+    trials = np.ones((3, 8), int)
+    trials[2] = 3
+    successes = np.random.default_rng(2).binomial(trials, 0.5)
+    made = fabricate(successes, trials)
+    found = component_draws(made, tasks="sampled")
+    v, w = found.common, found.within
+    icc, ceiling = posterior.icc(made), posterior.ceiling(made)
+    for config in range(2):
+        one = {"config": config}
+        assert np.isnan(icc.estimate[one])
+        assert "one run" in icc.reason[one].item()
+        assert float(icc.lowest[one]) == pytest.approx(float(np.median(v[one] / (v[one] + w[one]))))
+        assert float(icc.highest[one]) == 1.0
+        assert float(ceiling.lowest[one]) == 1.0
+        assert float(ceiling.highest[one]) == pytest.approx(float(np.median(1 + w[one] / v[one])))
+        for kappa in (0.1, 1.0, 10.0):
+            share = np.median((v + w / (1 + kappa))[one] / (v + w)[one])
+            assert float(icc.lowest[one]) < share < 1
+    assert icc.lowest.isnull().values.tolist() == [False, False, True]
+    assert posterior.between_variance(made).lowest[0] == pytest.approx(float(v[{"config": 0}].median()))
+    assert float(posterior.within_variance(made).lowest[0]) == 0.0
+    assert "lowest" not in posterior.icc(fabricate(successes * 2, trials * 2))
+
+
+def test_where_the_sides_part_the_verdict_says_why(fabricate):
+    """Moments at either edge, and few runs: tasks that never flip, tasks that are all alike, and eight spare runs."""
+    trials = np.full((3, 40), 4)
+    trials[2] = [2] * 8 + [1] * 32
+    successes = np.random.default_rng(4).binomial(trials, 0.5)
+    successes[0], successes[1] = np.tile([0, 4], 20), 2
+    successes[2, :8] = [2, 2, 0, 0, 1, 2, 0, 2]
+    made, board = fabricate(successes, trials), board_of(successes, trials)
+    for quantity, options in (("icc", {}), ("design_effect", {"runs": 5}), ("optimal_runs", {"cost_ratio": 3.0})):
+        both = compare(quantity, made, board, **options)
+        assert both.verdict.values[0].startswith("differ")
+        assert both.why.values[0] == comparison.NO_FLIPS
+        assert both.verdict.values[0].endswith(comparison.NO_FLIPS)
+        assert both.why.values[1] == comparison.NO_SPREAD
+        assert both.verdict.values[2].startswith("differ")
+        assert "runs beyond the first" in both.why.values[2]
+    agree = compare("icc", made, board).verdict.str.startswith("agree")
+    assert (compare("icc", made, board).why.where(agree, "") == "").all()
+    assert "why" not in compare("score", made, board)

@@ -14,11 +14,12 @@ import xarray as xr
 from scipy.stats import rankdata
 
 from evalbayes import answer as schema
+from evalbayes import compare
 from evalbayes.check import sampler
 from evalbayes.errors import OutcomesError
-from evalbayes.outcomes import from_matrix, observed_score
+from evalbayes.outcomes import from_counts, from_matrix, observed_score
 from evalbayes.report.board import board_of
-from evalbayes.report.content import Answers, checks, headline, order, places, reasons, rows
+from evalbayes.report.content import Answers, checks, headline, order, places, reasons, repetition, rows
 from evalbayes.report.forest import rank_axis, score_axis, step_size
 from evalbayes.report.numbers import check_output, columns, dumps, numbers, plain, replacing
 
@@ -354,3 +355,28 @@ def test_one_config_has_a_page_that_speaks_of_ranks_only_to_refuse_them():
     assert [text.rpartition(": ")[2] for text in set(spoken)] == ["there is nothing to rank it against"]
     two = board_with(["one", "other"])
     assert "Ranked table" in parse(render(two, fabricated(two))).text
+
+
+def test_the_page_says_what_repetition_buys_and_where_the_two_sides_part(fabricate) -> None:
+    trials = np.full((3, 40), 4)
+    successes = np.random.default_rng(4).binomial(trials, 0.5)
+    successes[0] = np.tile([0, 4], 20)
+    names = {"configs": ["steady", "<b>", "noisy"], "tasks": [f"t{i}" for i in range(40)]}
+    board = from_counts(successes, trials, **names)
+    fit = fabricate(successes, trials)
+    for group in ("posterior", "observed_data", "constant_data"):
+        fit[group] = fit[group].to_dataset().assign_coords(config=names["configs"])
+    both = tuple(compare(quantity, fit, board) for quantity in ("icc", "ceiling"))
+    answers = replace(fabricated(board, fixed=True), repetition=both)
+    lines = {line[0]: line[1:] for line in repetition(answers)}
+    icc, ceiling = both[0].sel(config="steady"), both[1].sel(config="steady")
+    low, high = icc.interval.values[0]
+    assert lines["steady"][0] == f"{float(icc.estimate[0]):.2f} ({low:.2f}–{high:.2f})"
+    assert lines["steady"][1].startswith("1.00")
+    assert lines["steady"][3].startswith(f"{float(ceiling.estimate[1]):.2f}")
+    assert lines["steady"][4].count("no task had runs of both kinds") == 1
+    page = parse(render(board, answers))
+    assert lines["steady"][4] in page.text
+    assert "<b>" in page.text
+    once = parse(render(board_with(["a", "b"]), fabricated(board_with(["a", "b"]))))
+    assert "A pilot would show them" in "".join(once.text)

@@ -25,6 +25,7 @@ from evalbayes.options import (
     ErrorsOption,
     JsonOption,
     ModelOption,
+    Planner,
     Population,
     ProbOption,
     QuietOption,
@@ -130,6 +131,9 @@ def answer(
     runs: Annotated[
         int | None, typer.Option(help="Runs of each task: shares, agreement, design effects.", min=1)
     ] = None,
+    pooled: Annotated[
+        list[str] | None, typer.Option(help="Of variances and what follows: the median over these configs; repeatable.")
+    ] = None,
     cost_ratio: Annotated[
         float | None, typer.Option(help="For optimal_runs: the cost of one more task over that of one more run.")
     ] = None,
@@ -155,6 +159,7 @@ def answer(
         "reference": reference,
         "k": k,
         "runs": runs,
+        "pooled": pooled or None,
         "cost_ratio": cost_ratio,
         "prob": prob,
     }
@@ -174,6 +179,48 @@ def answer(
         print(dumps({"policies": facts.policies(), **numbers(result)}))
     else:
         show_answer(result, facts.policies())
+
+
+@app.command()
+def design(
+    source: Annotated[str, typer.Argument(metavar="BOARD|FIT", help="A board, or a fit saved by `evalbayes fit`.")],
+    cost_ratio: Annotated[float, typer.Option(help="The cost of one more task over that of one more run of a task.")],
+    width: Annotated[float, typer.Option(help="The interval wanted, end to end: 0.1 is ten points.")] = 0.1,
+    method: Annotated[
+        Planner | None, typer.Option(help="moments need no fit; the others fit a board first.", show_default="moments")
+    ] = None,
+    prob: ProbOption = 0.95,
+    seed: SeedOption = 0,
+    errors: ErrorsOption = Errors.missing,
+    column: ColumnOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Plan the next board: how many runs and tasks are worth their cost, and what gap this one resolves."""
+    from evalbayes.report.numbers import dumps
+    from evalbayes.report.plan import plan
+    from evalbayes.report.terminal import show
+
+    check_prob(prob)
+    found = plan(
+        source,
+        method=method and method.value,
+        cost_ratio=cost_ratio,
+        width=width,
+        prob=prob,
+        seed=seed,
+        errors=errors.value,
+        given=columns_of(column),
+        progress=_progress(quiet),
+    )
+    if as_json:
+        print(dumps(found.numbers))
+    else:
+        if not found.curve:
+            found.lines.extend(found.curve_lines)
+        show(found.lines, found.configs)
+        if found.curve:
+            show(found.curve_lines, found.curve)
 
 
 @app.command()

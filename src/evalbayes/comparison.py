@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from evalbayes import components
 from evalbayes.answer import IDENTITY, SCHEMA, check
 from evalbayes.errors import ArgumentError
 
@@ -14,6 +15,13 @@ AGREE_WITHIN = 0.05
 
 NARROW = 2 / 3
 """An interval less than this share as wide as the other does not agree with it, wherever its centre is."""
+
+FEW = 30
+"""Runs beyond the first of each task, over a config's tasks, below which its moments are noisy."""
+NO_SPREAD = "by moments tasks spread no more than their runs explain, which they cut at no spread at all"
+NO_FLIPS = "no task had runs of both kinds, which moments take for certainty"
+
+BORROWS = "the fit lets configs inform each other"
 
 PROBABILITIES = ("win_probability", "top_k")
 
@@ -52,7 +60,8 @@ def compare(
     Returns
     -------
     xarray.Dataset
-        As `side_by_side` gives it.
+        As `side_by_side` gives it. Where variance components, or what follows from them, part, ``why`` says why, and
+        the verdict with it: moments at the edge of what is possible, few runs, or configs that inform each other.
 
     Raises
     ------
@@ -74,7 +83,26 @@ def compare(
     of_fit = {name: keyword.pop(name) for name in FIT_ONLY if name in keyword}
     target: dict[str, Any] = {"tasks": tasks, "configs": configs, "prob": prob, **keyword}
     bayesian = getattr(posterior, quantity)(fit, **target, **of_fit)
-    return side_by_side(bayesian, getattr(frequentist, quantity)(outcomes, seed=seed, method=method, **target))
+    joined = side_by_side(bayesian, getattr(frequentist, quantity)(outcomes, seed=seed, method=method, **target))
+    return _explained(joined, outcomes, keyword) if quantity in components.QUANTITIES else joined
+
+
+def _explained(joined: xr.Dataset, outcomes: xr.Dataset, keyword: dict[str, Any]) -> xr.Dataset:
+    """Add ``why`` the two sides part on variance components, or on what follows from them, to the verdicts too."""
+    needs = {name: keyword[name] for name in ("runs", "cost_ratio") if name in keyword}
+    function = components.function_of(joined.quantity.item(), **needs)
+    moments = joined.estimate.isel(method=1, drop=True)
+    spare = (outcomes["trials"] - 1).clip(min=0).sum("task").reset_coords(drop=True)
+    if "config" not in moments.dims:
+        spare = spare.median()
+    why = xr.where(joined.width_ratio < NARROW, BORROWS, xr.full_like(joined.verdict, ""))
+    why = xr.where(spare < FEW, f"fewer than {FEW} runs beyond the first of a task: moments are noisy; {BORROWS}", why)
+    # Components of 1 and 0 stand for any of which one is nil.
+    for edge, said in (((0.0, 1.0), NO_SPREAD), ((1.0, 0.0), NO_FLIPS)):
+        why = xr.where(moments == function(*map(np.float64, edge)), said, why)
+    why = why.where(joined.verdict.str.startswith("differ"), "").astype(object)
+    verdict = joined.verdict + xr.where(why == "", "", "; ") + why
+    return joined.assign(verdict=verdict, why=why.transpose(*joined.verdict.dims))
 
 
 def side_by_side(bayesian: xr.Dataset, frequentist: xr.Dataset) -> xr.Dataset:

@@ -11,13 +11,22 @@ c_p is the cost of one more task, c_g that of one more run of a task that is the
 (xarray or NumPy) and is exact at r = 0 (runs never differ) and r = inf (tasks never do).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
-from evalbayes.errors import ArgumentError, check_whole
+from evalbayes.errors import ArgumentError, OutcomesError, check_whole
 
+DESCRIBED = ("between_variance", "within_variance", "icc")
+"""What these tasks as they are have a value of; the rest is about new ones."""
+QUANTITIES = (
+    *DESCRIBED,
+    *("ceiling", "aleatoric_share", "design_effect", "design_factor", "optimal_runs"),
+)
+"""Functions of the two components."""
 SAMPLED_ONLY = (
     "tasks='fixed': the variance is mu_w / (N R) and more runs lower it without end; ask with tasks='sampled'"
 )
@@ -35,9 +44,35 @@ def ratio(between: Any, within: Any) -> Any:
         return within / between
 
 
-def of_ratio(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return the function of between and within variance that is ``function`` of their ratio."""
-    return lambda between, within: function(ratio(between, within))
+def function_of(
+    quantity: str, *, runs: int | None = None, cost_ratio: float | None = None
+) -> Callable[[Any, Any], Any]:
+    """Return the function of between and within variance that a quantity is.
+
+    >>> function_of("design_effect", runs=5)(0.2, 0.05)
+    4.2
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such quantity, or what it needs besides is missing or none.
+    """
+    plain: dict[str, Callable[[Any, Any], Any]] = {
+        "between_variance": lambda between, within: between,
+        "within_variance": lambda between, within: within,
+    }
+    if quantity in plain:
+        return plain[quantity]
+    of_ratio: dict[str, Callable[[Any], Any]] = {"icc": icc, "ceiling": ceiling}
+    by_runs = {"aleatoric_share": aleatoric_share, "design_effect": design_effect, "design_factor": design_factor}
+    if quantity in by_runs:
+        of_ratio[quantity] = partial(by_runs[quantity], runs=check_runs(runs))
+    elif quantity == "optimal_runs":
+        of_ratio[quantity] = partial(optimal_runs, cost_ratio=check_cost_ratio(cost_ratio))
+    if quantity not in of_ratio:
+        known = ", ".join([*plain, *of_ratio, *by_runs, "optimal_runs"])
+        raise ArgumentError(f"quantity={quantity!r} is not one of {known}")
+    return lambda between, within: of_ratio[quantity](ratio(between, within))
 
 
 def icc(r: Any) -> Any:
@@ -112,3 +147,35 @@ def check_cost_ratio(cost_ratio: Any) -> float:
     if not (number and 0 < cost_ratio < np.inf):
         raise ArgumentError(f"cost_ratio={cost_ratio!r}: give the cost of a task over that of a run, above 0")
     return float(cost_ratio)
+
+
+def pooled_names(pooled: Iterable[str] | None, labels: list[str], reference: str | None) -> list[str]:
+    """Return the configs to pool, or refuse what is none; the reference itself has no difference to pool."""
+    names = [pooled] if isinstance(pooled, str) else [] if pooled is None else list(pooled)
+    missing = [name for name in names if name not in labels]
+    if missing:
+        raise OutcomesError(f"pooled: config {missing[0]!r} is not on the board; see evalbayes.describe")
+    names = [name for name in dict.fromkeys(names) if name != reference]
+    if not names:
+        raise ArgumentError("pooled=[]: name the configs whose median is asked for, such as board.config.values")
+    return names
+
+
+def pooled_label(names: list[str]) -> str:
+    """Return what a pooled answer is about, as text: it is part of the answer's identity."""
+    return ", ".join(names)
+
+
+def middle(values: xr.DataArray) -> xr.DataArray:
+    """Return the median over those configs that have a value, NaN where none has.
+
+    >>> draws = [[1.0, np.inf, np.inf], [1.0, np.nan, 3.0], [np.nan] * 3]
+    >>> middle(xr.DataArray(draws, dims=("draw", "config"))).values.tolist()
+    [inf, 2.0, nan]
+    """
+    some = values.notnull().any("config")
+    # xarray's own median loses its way where half of the values are inf.
+    result: xr.DataArray = xr.apply_ufunc(
+        np.nanmedian, values.where(some, 0.0), input_core_dims=[["config"]], kwargs={"axis": -1}
+    )
+    return result.where(some)

@@ -93,7 +93,7 @@ def compile_density(model: pm.Model) -> Density:
         def some(x: Any, data: Data) -> dict[str, Any]:
             values = dict(zip(named, compute(split(x), data), strict=True))
             # The barrier keeps XLA from working the model's sums into those of whoever uses them: half as long again.
-            return jax.lax.optimization_barrier({name: values[name] for name in names})
+            return dict(jax.lax.optimization_barrier({name: values[name] for name in names}))
 
         return some
 

@@ -16,6 +16,7 @@ from scipy import stats
 from evalbayes import components
 from evalbayes.answer import check, check_prob, from_draws
 from evalbayes.errors import ArgumentError, check_whole
+from evalbayes.pilot import pilot as pilot
 from evalbayes.textbook import quantile
 
 RUNS = (1, 2, 3, 4, 5, 6, 8, 10, 16)
@@ -28,6 +29,7 @@ def cost_curve(
     runs: Iterable[int] = RUNS,
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
 ) -> xr.Dataset:
     """Return how much wider an interval is with R runs of a task than at the best R, at the same cost.
 
@@ -49,6 +51,8 @@ def cost_curve(
         Coverage of the intervals.
     reference
         A config: the curve is then that of each config's difference from it.
+    pooled
+        Configs: one curve, the median over them.
 
     Returns
     -------
@@ -73,7 +77,7 @@ def cost_curve(
         def width(between: Any, within: Any) -> Any:
             return components.relative_width(components.ratio(between, within), count, cost)
 
-        return _of_components(source, "cost_curve", width, prob=prob, reference=reference)
+        return _of_components(source, "cost_curve", width, prob=prob, reference=reference, pooled=pooled)
 
     return _over_runs(answer, runs).assign_coords(cost_ratio=cost)
 
@@ -85,6 +89,7 @@ def tasks_needed(
     runs: Iterable[int] = RUNS,
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
 ) -> xr.Dataset:
     """Return how many tasks give a score, or a difference of two, an interval of the width wanted.
 
@@ -92,7 +97,7 @@ def tasks_needed(
 
     Parameters
     ----------
-    source, runs, prob, reference
+    source, runs, prob, reference, pooled
         As in `cost_curve`; ``prob`` is also the coverage of the interval that is planned.
     width
         From its lower to its upper end, in proportions: 0.1 is ten points.
@@ -115,15 +120,13 @@ def tasks_needed(
     [373.0, 306.0]
     """
     check_prob(prob)
-    if not 0 < width < 2:
-        raise ArgumentError(f"width={width}: give the interval's width as a proportion, such as 0.1 for ten points")
-    unit = (2 * quantile(prob) / width) ** 2
+    unit = (2 * quantile(prob) / check_width(width)) ** 2
 
     def answer(count: int) -> xr.Dataset:
         def needed(between: Any, within: Any) -> Any:
             return unit * (between + within / count)
 
-        return _of_components(source, "tasks_needed", needed, prob=prob, reference=reference)
+        return _of_components(source, "tasks_needed", needed, prob=prob, reference=reference, pooled=pooled)
 
     return _over_runs(answer, runs).assign_coords(width=width)
 
@@ -182,7 +185,7 @@ def assurance(
     who = identity(fit, "assurance", tasks="sampled", configs="fixed", population=population, assume=None, prob=prob)
     check_prob(prob)
     count, size = components.check_runs(runs), _check_tasks(tasks)
-    between, within, reason = component_draws(fit, tasks="sampled", population=population, reference=reference)
+    between, within, reason, _ = component_draws(fit, tasks="sampled", population=population, reference=reference)
     score, _ = score_draws(fit, tasks="sampled", population=population)
     gap = score - score.sel(config=reference, drop=True)
     se = ((between + within / count) / size) ** 0.5
@@ -279,13 +282,10 @@ def _of_components(
     if isinstance(source, xr.DataTree):
         from evalbayes.posterior import variances
 
-        return variances.answered(
-            source, variances.Asked(quantity, "sampled", "fixed", population="model", **asked), function
-        )
-    from evalbayes.frequentist import moments
+        return variances.answered(source, variances.Asked(quantity, "sampled", "fixed", **asked), function)
+    from evalbayes.frequentist import variances as resampled
 
-    whom = moments.Asked(quantity, "sampled", "fixed", method=None, seed=0, draws=2000, **asked)
-    return moments.answered(source, whom, function)
+    return resampled.answered(source, resampled.Asked(quantity, "sampled", "fixed", **asked), function)
 
 
 def _over_runs(answer: Callable[[int], xr.Dataset], runs: Iterable[int]) -> xr.Dataset:
@@ -293,6 +293,13 @@ def _over_runs(answer: Callable[[int], xr.Dataset], runs: Iterable[int]) -> xr.D
     if not counts:
         raise ArgumentError("runs=[]: give the numbers of runs to look at")
     return check(xr.concat([answer(count) for count in counts], "runs").assign_coords(runs=counts))
+
+
+def check_width(width: float) -> float:
+    """Refuse what is not the width of an interval of a score or a difference."""
+    if not 0 < width < 2:
+        raise ArgumentError(f"width={width}: give the interval's width as a proportion, such as 0.1 for ten points")
+    return width
 
 
 def _check_tasks(tasks: Any) -> int:

@@ -47,6 +47,16 @@ class Sampler(StrEnum):
     latent = "latent"
 
 
+class Planner(StrEnum):
+    """Where the variance components of a plan come from."""
+
+    moments = "moments"
+    auto = "auto"
+    laplace = "laplace"
+    nuts = "nuts"
+    latent = "latent"
+
+
 ROLES = (
     *("config", "task", "run", "shard", "outcome", "successes", "trials"),
     *("error_count", "status", "reducer", "published"),

@@ -1,7 +1,8 @@
-"""Checks of fits: whether to believe one before anything is read off it."""
+"""Checks of fits, of boards and of procedures: whether to believe one before anything is read off it."""
 
 from evalbayes.check.additivity import additivity as additivity
 from evalbayes.check.population import population as population
 from evalbayes.check.sampler import sampler as sampler
+from evalbayes.check.task_subsets import task_subsets as task_subsets
 
-__all__ = ["additivity", "population", "sampler"]
+__all__ = ["additivity", "population", "sampler", "task_subsets"]

@@ -10,18 +10,19 @@ the difference of two configs p_t becomes p_at - p_bt on the tasks that both wer
 sums over the two. sigma_b^2 is cut at 0, its ``raw`` value kept. The rest are functions of r = mu_w / sigma_b^2
 (`evalbayes.components`; arXiv 2606.00920).
 
-Intervals, for ``tasks="sampled"``, are quantiles over resampled tasks with their runs as they are. For
-``tasks="fixed"`` the components and the ICC describe these tasks and have no interval; the rest has no meaning there
-and is NaN.
+``method="beta_binomial_ml"`` takes them from a Beta distribution of task rates, fitted by maximum likelihood, instead:
+m (1 - m) rho and m (1 - m) (1 - rho). Intervals, for ``tasks="sampled"``, are
+quantiles over resampled tasks with their runs as they are. For ``tasks="fixed"`` the components and the ICC describe
+these tasks and have no interval; the rest has no meaning there and is NaN.
 """
 
-from functools import partial
+from collections.abc import Iterable
 
 import xarray as xr
 
 from evalbayes import components
-from evalbayes.components import of_ratio
-from evalbayes.frequentist.moments import Asked, answered
+from evalbayes.components import function_of
+from evalbayes.frequentist.variances import Asked, answered
 
 
 def between_variance(
@@ -31,6 +32,7 @@ def between_variance(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     method: str | None = None,
     seed: int = 0,
     draws: int = 2000,
@@ -51,8 +53,13 @@ def between_variance(
         Coverage of the equal-tailed interval.
     reference
         A config: the answers are then of each config's difference from it, where what tasks have in common cancels.
+    pooled
+        Configs: the answer is then one, the median over those of them that have a value; ``configs_used`` is how many.
     method
-        ``"moments"``, the only one.
+        ``"moments"`` (default), or ``"beta_binomial_ml"``: task rates are taken to be Beta distributed
+        (`evalbayes.frequentist.beta_binomial`). That is fragile where ``alpha`` and ``beta``, which come with the
+        answer, are well below 1, as on most boards: the Beta then has its mass at 0 and 1, the few tasks that are
+        neither decide, and its shape between them is an assumption.
     seed, draws
         Of the bootstrap over tasks.
 
@@ -78,11 +85,8 @@ def between_variance(
     >>> round(between_variance(board).estimate.item(), 4)
     0.1458
     """
-    return answered(
-        outcomes,
-        Asked("between_variance", tasks, configs, prob, reference, method, seed, draws),
-        lambda between, within: between,
-    )
+    asked = Asked("between_variance", tasks, configs, prob, reference, pooled, method, seed, draws)
+    return answered(outcomes, asked, function_of("between_variance"))
 
 
 def within_variance(
@@ -92,6 +96,7 @@ def within_variance(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     method: str | None = None,
     seed: int = 0,
     draws: int = 2000,
@@ -103,7 +108,7 @@ def within_variance(
 
     Parameters
     ----------
-    outcomes, tasks, configs, prob, reference, method, seed, draws
+    outcomes, tasks, configs, prob, reference, pooled, method, seed, draws
         As in `between_variance`.
 
     Returns
@@ -118,11 +123,8 @@ def within_variance(
     >>> round(within_variance(board).estimate.item(), 4)
     0.1458
     """
-    return answered(
-        outcomes,
-        Asked("within_variance", tasks, configs, prob, reference, method, seed, draws),
-        lambda between, within: within,
-    )
+    asked = Asked("within_variance", tasks, configs, prob, reference, pooled, method, seed, draws)
+    return answered(outcomes, asked, function_of("within_variance"))
 
 
 def icc(
@@ -132,6 +134,7 @@ def icc(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     method: str | None = None,
     seed: int = 0,
     draws: int = 2000,
@@ -142,7 +145,7 @@ def icc(
 
     Parameters
     ----------
-    outcomes, tasks, configs, prob, reference, method, seed, draws
+    outcomes, tasks, configs, prob, reference, pooled, method, seed, draws
         As in `between_variance`.
 
     Returns
@@ -157,9 +160,8 @@ def icc(
     >>> round(icc(board).estimate.item(), 4)
     0.5
     """
-    return answered(
-        outcomes, Asked("icc", tasks, configs, prob, reference, method, seed, draws), of_ratio(components.icc)
-    )
+    asked = Asked("icc", tasks, configs, prob, reference, pooled, method, seed, draws)
+    return answered(outcomes, asked, function_of("icc"))
 
 
 def ceiling(
@@ -169,6 +171,7 @@ def ceiling(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     method: str | None = None,
     seed: int = 0,
     draws: int = 2000,
@@ -182,7 +185,7 @@ def ceiling(
     ----------
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    outcomes, configs, prob, reference, method, seed, draws
+    outcomes, configs, prob, reference, pooled, method, seed, draws
         As in `between_variance`.
 
     Returns
@@ -197,12 +200,8 @@ def ceiling(
     >>> round(ceiling(board).estimate.item(), 4)
     2.0
     """
-    return answered(
-        outcomes,
-        Asked("ceiling", tasks, configs, prob, reference, method, seed, draws),
-        of_ratio(components.ceiling),
-        sampled_only=True,
-    )
+    asked = Asked("ceiling", tasks, configs, prob, reference, pooled, method, seed, draws)
+    return answered(outcomes, asked, function_of("ceiling"))
 
 
 def aleatoric_share(
@@ -213,6 +212,7 @@ def aleatoric_share(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     method: str | None = None,
     seed: int = 0,
     draws: int = 2000,
@@ -227,7 +227,7 @@ def aleatoric_share(
         R, the runs that each task gets.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    outcomes, configs, prob, reference, method, seed, draws
+    outcomes, configs, prob, reference, pooled, method, seed, draws
         As in `between_variance`.
 
     Returns
@@ -242,13 +242,8 @@ def aleatoric_share(
     >>> round(aleatoric_share(board, runs=5).estimate.item(), 4)
     0.1667
     """
-    function = partial(components.aleatoric_share, runs=components.check_runs(runs))
-    return answered(
-        outcomes,
-        Asked("aleatoric_share", tasks, configs, prob, reference, method, seed, draws),
-        of_ratio(function),
-        sampled_only=True,
-    ).assign_coords(runs=runs)
+    asked = Asked("aleatoric_share", tasks, configs, prob, reference, pooled, method, seed, draws)
+    return answered(outcomes, asked, function_of("aleatoric_share", runs=runs)).assign_coords(runs=runs)
 
 
 def design_effect(
@@ -259,6 +254,7 @@ def design_effect(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     method: str | None = None,
     seed: int = 0,
     draws: int = 2000,
@@ -273,7 +269,7 @@ def design_effect(
         R, the runs that each task gets.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    outcomes, configs, prob, reference, method, seed, draws
+    outcomes, configs, prob, reference, pooled, method, seed, draws
         As in `between_variance`.
 
     Returns
@@ -288,13 +284,8 @@ def design_effect(
     >>> round(design_effect(board, runs=5).estimate.item(), 4)
     3.0
     """
-    function = partial(components.design_effect, runs=components.check_runs(runs))
-    return answered(
-        outcomes,
-        Asked("design_effect", tasks, configs, prob, reference, method, seed, draws),
-        of_ratio(function),
-        sampled_only=True,
-    ).assign_coords(runs=runs)
+    asked = Asked("design_effect", tasks, configs, prob, reference, pooled, method, seed, draws)
+    return answered(outcomes, asked, function_of("design_effect", runs=runs)).assign_coords(runs=runs)
 
 
 def design_factor(
@@ -305,6 +296,7 @@ def design_factor(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     method: str | None = None,
     seed: int = 0,
     draws: int = 2000,
@@ -319,7 +311,7 @@ def design_factor(
         R, the runs that each task gets.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    outcomes, configs, prob, reference, method, seed, draws
+    outcomes, configs, prob, reference, pooled, method, seed, draws
         As in `between_variance`.
 
     Returns
@@ -334,13 +326,8 @@ def design_factor(
     >>> round(design_factor(board, runs=5).estimate.item(), 4)
     1.7321
     """
-    function = partial(components.design_factor, runs=components.check_runs(runs))
-    return answered(
-        outcomes,
-        Asked("design_factor", tasks, configs, prob, reference, method, seed, draws),
-        of_ratio(function),
-        sampled_only=True,
-    ).assign_coords(runs=runs)
+    asked = Asked("design_factor", tasks, configs, prob, reference, pooled, method, seed, draws)
+    return answered(outcomes, asked, function_of("design_factor", runs=runs)).assign_coords(runs=runs)
 
 
 def optimal_runs(
@@ -351,6 +338,7 @@ def optimal_runs(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     method: str | None = None,
     seed: int = 0,
     draws: int = 2000,
@@ -366,7 +354,7 @@ def optimal_runs(
         c_p / c_g: the cost of one more task over that of one more run of a task.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    outcomes, configs, prob, reference, method, seed, draws
+    outcomes, configs, prob, reference, pooled, method, seed, draws
         As in `between_variance`.
 
     Returns
@@ -381,13 +369,8 @@ def optimal_runs(
     >>> round(optimal_runs(board, cost_ratio=10).estimate.item(), 4)
     3.1623
     """
-    function = partial(components.optimal_runs, cost_ratio=components.check_cost_ratio(cost_ratio))
-    result = answered(
-        outcomes,
-        Asked("optimal_runs", tasks, configs, prob, reference, method, seed, draws),
-        of_ratio(function),
-        sampled_only=True,
-    )
+    asked = Asked("optimal_runs", tasks, configs, prob, reference, pooled, method, seed, draws)
+    result = answered(outcomes, asked, function_of("optimal_runs", cost_ratio=cost_ratio))
     # R*^2 = r c_p / c_g is all that the whole number depends on.
     whole = components.whole_runs(result.estimate**2, 1.0)
     return result.assign(whole=whole).assign_coords(cost_ratio=cost_ratio)

@@ -16,6 +16,7 @@ from evalbayes.answer import TARGETS, from_draws
 from evalbayes.cells import ability, concentration, rates
 from evalbayes.errors import NotIdentifiedError
 from evalbayes.posterior.draws import (
+    NO_RUN,
     POPULATIONS,
     counts,
     dirichlet,
@@ -173,7 +174,7 @@ def _answered(
             chances[block] = np.einsum("dct,dt->dc", attempts.value(quantity, p**runs, (1 - p) ** runs), weight[block])
     most = trials.max("task")
     reason = xr.where(most <= 1, components.ONE_RUN if runs > 1 else "", "")
-    reason = xr.where(most == 0, "no scored run: its effect is the prior's alone", reason).astype(object)
+    reason = xr.where(most == 0, NO_RUN, reason).astype(object)
     return withhold(from_draws(at.copy(data=chances), ess=effective(fit), runs=runs, **who), reason)
 
 

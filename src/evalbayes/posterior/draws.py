@@ -23,6 +23,7 @@ from evalbayes.simulate import Floats
 
 POPULATIONS = ("model", "reweighted")
 NO_INTERACTION = "no_interaction"
+NO_RUN = "no scored run: its effect is the prior's alone"
 NODES = 129
 """Of each component of the task effects' density."""
 
@@ -55,7 +56,7 @@ def score_draws(
     one_of("assume", assume, (None, NO_INTERACTION))
     posterior, (successes, trials) = flat(fit), counts(fit)
     rng = np.random.default_rng(int(fit.attrs["seed"]))
-    reason = xr.where(trials.sum("task") == 0, "no scored run: its effect is the prior's alone", "")
+    reason = xr.where(trials.sum("task") == 0, NO_RUN, "")
     if tasks == "fixed":
         if assume is None:
             once = "one run per cell: nothing shows how its cells would vary; give assume='no_interaction'"

@@ -10,12 +10,12 @@ draws of the cells' own probabilities, with T - 1 under the sum of squares. The 
 r = mu_w / sigma_b^2 (`evalbayes.components`; arXiv 2606.00920); ratios are summarised by their median.
 """
 
-from functools import partial
+from collections.abc import Iterable
 
 import xarray as xr
 
 from evalbayes import components
-from evalbayes.components import of_ratio
+from evalbayes.components import function_of
 from evalbayes.posterior.variances import Asked, answered
 
 
@@ -26,6 +26,7 @@ def between_variance(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     population: str = "model",
 ) -> xr.Dataset:
     """Variance over tasks of the success probability, sigma_b^2.
@@ -44,6 +45,9 @@ def between_variance(
         Coverage of the equal-tailed interval.
     reference
         A config: the answers are then of each config's difference from it, where what tasks have in common cancels.
+    pooled
+        Configs: the answer is then one, the median over those of them that have a value, draw by draw;
+        ``configs_used`` says how many.
     population
         For sampled tasks, as in `score`.
 
@@ -69,12 +73,8 @@ def between_variance(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.between_variance(eb.fit(board)).estimate                            # doctest: +SKIP
     """
-    return answered(
-        fit,
-        Asked("between_variance", tasks, configs, prob, reference, population),
-        lambda between, within: between,
-        point="mean",
-    )
+    asked = Asked("between_variance", tasks, configs, prob, reference, pooled, population)
+    return answered(fit, asked, function_of("between_variance"), point="mean")
 
 
 def within_variance(
@@ -84,6 +84,7 @@ def within_variance(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     population: str = "model",
 ) -> xr.Dataset:
     """Variance of a run about its task's success probability, mu_w: the mean over tasks of p (1 - p).
@@ -92,7 +93,7 @@ def within_variance(
 
     Parameters
     ----------
-    fit, tasks, configs, prob, reference, population
+    fit, tasks, configs, prob, reference, pooled, population
         As in `between_variance`.
 
     Returns
@@ -105,12 +106,8 @@ def within_variance(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.within_variance(eb.fit(board)).estimate                             # doctest: +SKIP
     """
-    return answered(
-        fit,
-        Asked("within_variance", tasks, configs, prob, reference, population),
-        lambda between, within: within,
-        point="mean",
-    )
+    asked = Asked("within_variance", tasks, configs, prob, reference, pooled, population)
+    return answered(fit, asked, function_of("within_variance"), point="mean")
 
 
 def icc(
@@ -120,6 +117,7 @@ def icc(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     population: str = "model",
 ) -> xr.Dataset:
     """Intraclass correlation, sigma_b^2 / (sigma_b^2 + mu_w), on the probability scale.
@@ -128,7 +126,7 @@ def icc(
 
     Parameters
     ----------
-    fit, tasks, configs, prob, reference, population
+    fit, tasks, configs, prob, reference, pooled, population
         As in `between_variance`.
 
     Returns
@@ -141,7 +139,8 @@ def icc(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.icc(eb.fit(board)).estimate                                         # doctest: +SKIP
     """
-    return answered(fit, Asked("icc", tasks, configs, prob, reference, population), of_ratio(components.icc))
+    asked = Asked("icc", tasks, configs, prob, reference, pooled, population)
+    return answered(fit, asked, function_of("icc"))
 
 
 def ceiling(
@@ -151,6 +150,7 @@ def ceiling(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     population: str = "model",
 ) -> xr.Dataset:
     """All that repetition can ever buy, 1 + mu_w / sigma_b^2.
@@ -162,7 +162,7 @@ def ceiling(
     ----------
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    fit, configs, prob, reference, population
+    fit, configs, prob, reference, pooled, population
         As in `between_variance`.
 
     Returns
@@ -175,12 +175,8 @@ def ceiling(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.ceiling(eb.fit(board)).estimate                                     # doctest: +SKIP
     """
-    return answered(
-        fit,
-        Asked("ceiling", tasks, configs, prob, reference, population),
-        of_ratio(components.ceiling),
-        sampled_only=True,
-    )
+    asked = Asked("ceiling", tasks, configs, prob, reference, pooled, population)
+    return answered(fit, asked, function_of("ceiling"))
 
 
 def aleatoric_share(
@@ -191,6 +187,7 @@ def aleatoric_share(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     population: str = "model",
 ) -> xr.Dataset:
     """Share of a score's variance that runs make, (mu_w / R) / (sigma_b^2 + mu_w / R).
@@ -203,7 +200,7 @@ def aleatoric_share(
         R, the runs that each task gets.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    fit, configs, prob, reference, population
+    fit, configs, prob, reference, pooled, population
         As in `between_variance`.
 
     Returns
@@ -216,13 +213,8 @@ def aleatoric_share(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.aleatoric_share(eb.fit(board), runs=5).estimate                     # doctest: +SKIP
     """
-    function = partial(components.aleatoric_share, runs=components.check_runs(runs))
-    return answered(
-        fit,
-        Asked("aleatoric_share", tasks, configs, prob, reference, population),
-        of_ratio(function),
-        sampled_only=True,
-    ).assign_coords(runs=runs)
+    asked = Asked("aleatoric_share", tasks, configs, prob, reference, pooled, population)
+    return answered(fit, asked, function_of("aleatoric_share", runs=runs)).assign_coords(runs=runs)
 
 
 def design_effect(
@@ -233,6 +225,7 @@ def design_effect(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     population: str = "model",
 ) -> xr.Dataset:
     """Variance of a score over what it would be were all runs independent, 1 + (R - 1) ICC.
@@ -245,7 +238,7 @@ def design_effect(
         R, the runs that each task gets.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    fit, configs, prob, reference, population
+    fit, configs, prob, reference, pooled, population
         As in `between_variance`.
 
     Returns
@@ -258,10 +251,8 @@ def design_effect(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.design_effect(eb.fit(board), runs=5).estimate                       # doctest: +SKIP
     """
-    function = partial(components.design_effect, runs=components.check_runs(runs))
-    return answered(
-        fit, Asked("design_effect", tasks, configs, prob, reference, population), of_ratio(function), sampled_only=True
-    ).assign_coords(runs=runs)
+    asked = Asked("design_effect", tasks, configs, prob, reference, pooled, population)
+    return answered(fit, asked, function_of("design_effect", runs=runs)).assign_coords(runs=runs)
 
 
 def design_factor(
@@ -272,6 +263,7 @@ def design_factor(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     population: str = "model",
 ) -> xr.Dataset:
     """Square root of the design effect.
@@ -284,7 +276,7 @@ def design_factor(
         R, the runs that each task gets.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    fit, configs, prob, reference, population
+    fit, configs, prob, reference, pooled, population
         As in `between_variance`.
 
     Returns
@@ -297,10 +289,8 @@ def design_factor(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.design_factor(eb.fit(board), runs=5).estimate                       # doctest: +SKIP
     """
-    function = partial(components.design_factor, runs=components.check_runs(runs))
-    return answered(
-        fit, Asked("design_factor", tasks, configs, prob, reference, population), of_ratio(function), sampled_only=True
-    ).assign_coords(runs=runs)
+    asked = Asked("design_factor", tasks, configs, prob, reference, pooled, population)
+    return answered(fit, asked, function_of("design_factor", runs=runs)).assign_coords(runs=runs)
 
 
 def optimal_runs(
@@ -311,6 +301,7 @@ def optimal_runs(
     configs: str = "fixed",
     prob: float = 0.95,
     reference: str | None = None,
+    pooled: Iterable[str] | None = None,
     population: str = "model",
 ) -> xr.Dataset:
     """Runs a task that make the variance least at a fixed cost, R* = sqrt(mu_w c_p / (sigma_b^2 c_g)).
@@ -324,7 +315,7 @@ def optimal_runs(
         c_p / c_g: the cost of one more task over that of one more run of a task.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    fit, configs, prob, reference, population
+    fit, configs, prob, reference, pooled, population
         As in `between_variance`.
 
     Returns
@@ -337,10 +328,8 @@ def optimal_runs(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.optimal_runs(eb.fit(board), cost_ratio=10).estimate                 # doctest: +SKIP
     """
-    function = partial(components.optimal_runs, cost_ratio=components.check_cost_ratio(cost_ratio))
-    result = answered(
-        fit, Asked("optimal_runs", tasks, configs, prob, reference, population), of_ratio(function), sampled_only=True
-    )
+    asked = Asked("optimal_runs", tasks, configs, prob, reference, pooled, population)
+    result = answered(fit, asked, function_of("optimal_runs", cost_ratio=cost_ratio))
     # R*^2 = r c_p / c_g is all that the whole number depends on.
     whole = components.whole_runs(result.estimate**2, 1.0)
     return result.assign(whole=whole).assign_coords(cost_ratio=cost_ratio)

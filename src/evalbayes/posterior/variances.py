@@ -1,6 +1,6 @@
 """Draws of configs' variance components, and answers made of them; see `evalbayes.posterior.repeatability`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,10 +8,11 @@ import xarray as xr
 from scipy import special
 
 from evalbayes import components
-from evalbayes.answer import TARGETS, Point, from_draws, unknown
+from evalbayes.answer import TARGETS, Point, from_draws
 from evalbayes.cells import ability, concentration, rates
 from evalbayes.errors import NotIdentifiedError
 from evalbayes.posterior.draws import (
+    NO_RUN,
     POPULATIONS,
     check_on_board,
     counts,
@@ -35,35 +36,74 @@ class Asked(NamedTuple):
     configs: str
     prob: float
     reference: str | None
-    population: str
+    pooled: Iterable[str] | None = None
+    population: str = "model"
+
+
+class Components(NamedTuple):
+    """Draws (draw, config) of between and within variance and, over config, why they are not to be used.
+
+    ``common`` is the part of the between variance that cells do not make, where new tasks are integrated over.
+    """
+
+    between: xr.DataArray
+    within: xr.DataArray
+    reason: xr.DataArray
+    common: xr.DataArray | None
 
 
 def answered(
-    fit: xr.DataTree,
-    asked: Asked,
-    function: Callable[[Any, Any], Any],
-    *,
-    sampled_only: bool = False,
-    point: Point = "median",
+    fit: xr.DataTree, asked: Asked, function: Callable[[Any, Any], Any], *, point: Point = "median"
 ) -> xr.Dataset:
     """Answer with ``function`` of between and within variance, draw by draw."""
-    quantity, tasks, configs, prob, reference, population = asked
+    quantity, tasks, configs, prob, reference, pooled, population = asked
     who = identity(fit, quantity, tasks=tasks, configs=configs, population=population, assume=None, prob=prob)
     if configs == "sampled":
         raise NotIdentifiedError(f"{quantity}: configs='sampled': nothing is offered for a future entry; name a config")
-    between, within, reason = component_draws(fit, tasks=tasks, population=population, reference=reference)
-    if sampled_only and tasks == "fixed":
-        result = unknown({"config": reason["config"].values}, components.SAMPLED_ONLY, **who)
+    found = component_draws(fit, tasks=tasks, population=population, reference=reference)
+    reason = found.reason
+    if tasks == "fixed" and quantity not in components.DESCRIBED:
+        reason = reason.where(reason != "", components.SAMPLED_ONLY)
+    draws = function(found.between, found.within)
+    options: dict[str, Any] = {"ess": effective(fit), "point": point, **who}
+    if pooled is not None:
+        names = components.pooled_names(pooled, reason["config"].values.tolist(), reference)
+        result = _pooled(draws, reason, names, options)
     else:
-        draws = function(between, within).where(reason == "", 0.0)
-        result = withhold(from_draws(draws, ess=effective(fit), point=point, **who), reason)
+        result = withhold(from_draws(draws.where(reason == "", 0.0), **options), reason)
+        if reference is None and bool((reason == components.ONE_RUN).any()):
+            result = _bounded(result, found, function)
     return result if reference is None else result.assign_coords(reference=reference)
+
+
+def _pooled(draws: xr.DataArray, reason: xr.DataArray, names: list[str], options: dict[str, Any]) -> xr.Dataset:
+    """Answer with the median, draw by draw, over the configs that have a value, of those named."""
+    known = [name for name in names if reason.sel(config=name).item() == ""]
+    middle = components.middle(draws.sel(config=known or names))
+    why = xr.DataArray(np.array("" if known else reason.sel(config=names[0]).item(), dtype=object))
+    result = withhold(from_draws(middle if known else 0.0 * middle, **options), why)
+    return result.assign_coords(pooled=components.pooled_label(names), configs_used=len(known))
+
+
+def _bounded(result: xr.Dataset, found: Components, function: Callable[[Any, Any], Any]) -> xr.Dataset:
+    """Add, for configs that ran every task once, what the answer is if their cells are additive or never vary.
+
+    One run tells mean and task effects, and so V and W; kappa may be anything, and with it the answer anything between
+    those at kappa = inf and at kappa = 0.
+    """
+    if found.common is None:
+        return result
+    total = found.between + found.within
+    once = found.reason == components.ONE_RUN
+    ends = [function(found.common, total - found.common), function(total, 0.0 * total)]
+    first, second = (end.median("draw").where(once) for end in ends)
+    return result.assign(lowest=np.minimum(first, second), highest=np.maximum(first, second))
 
 
 def component_draws(
     fit: xr.DataTree, *, tasks: str, population: str = "model", reference: str | None = None
-) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
-    """Return draws (draw, config) of between and within variance and, over config, why they are not to be used."""
+) -> Components:
+    """Return draws of the variance components of every config, or of its difference from the reference."""
     one_of("tasks", tasks, TARGETS)
     one_of("population", population, POPULATIONS)
     posterior, (successes, trials) = flat(fit), counts(fit)
@@ -71,32 +111,33 @@ def component_draws(
     labels = at["config"].values.tolist()
     check_on_board(reference, labels)
     opponent = None if reference is None else labels.index(reference)
+    reason = _why_unknown(trials, reference)
     if tasks == "sampled" and population == "model":
         refuse_failed_population(fit)
-        parts = _over_new_tasks(posterior, opponent)
-    else:
-        rng = np.random.default_rng(int(fit.attrs["seed"]))
-        shape = (posterior.sizes["draw"], trials.sizes["task"])
-        weight = dirichlet(rng, *shape) if tasks == "sampled" else None
-        parts = _over_these_tasks(rates(posterior, successes, trials, rng), weight, opponent)
-    between, within = (at.copy(data=part) for part in parts)
-    return between, within, _why_unknown(trials, reference)
+        between, within, common = (at.copy(data=part) for part in _over_new_tasks(posterior, opponent))
+        return Components(between, within, reason, common)
+    rng = np.random.default_rng(int(fit.attrs["seed"]))
+    shape = (posterior.sizes["draw"], trials.sizes["task"])
+    weight = dirichlet(rng, *shape) if tasks == "sampled" else None
+    parts = _over_these_tasks(rates(posterior, successes, trials, rng), weight, opponent)
+    return Components(at.copy(data=parts[0]), at.copy(data=parts[1]), reason, None)
 
 
 def _why_unknown(trials: xr.DataArray, reference: str | None) -> xr.DataArray:
-    once = trials.max("task") <= 1
+    most = trials.max("task")
     if reference is not None:
-        once = once | once.sel(config=reference, drop=True)
-    reason: xr.DataArray = xr.where(once, components.ONE_RUN, "")
+        most = most.clip(max=most.sel(config=reference, drop=True))
+    reason: xr.DataArray = xr.where(most == 1, components.ONE_RUN, "")
+    reason = reason.where(most > 0, NO_RUN)
     if reference is not None:
         reason = reason.where(reason["config"] != reference, components.ITSELF)
     return reason.astype(object)
 
 
-def _over_new_tasks(posterior: xr.Dataset, opponent: int | None) -> tuple[Floats, Floats]:
-    """Integrate over the density of task effects: between and within variance, (draw, config)."""
+def _over_new_tasks(posterior: xr.Dataset, opponent: int | None) -> Floats:
+    """Integrate over the density of task effects: between and within variance, and V, (3, draw, config)."""
     kappa, shape = concentration(posterior), ability(posterior).shape
-    between, within = np.empty(shape), np.empty(shape)
+    parts = np.empty((3, *shape))
     for block, logit, weight in new_tasks(posterior):
         p = special.expit(logit)
         mean, square = (np.einsum("dcz,dz->dc", part, weight) for part in (p, p * p))
@@ -110,8 +151,9 @@ def _over_new_tasks(posterior: xr.Dataset, opponent: int | None) -> tuple[Floats
         cells, runs = noise * share, noise * (1 - share)
         if opponent is not None:
             cells, runs = cells + cells[:, [opponent]], runs + runs[:, [opponent]]
-        between[block], within[block] = np.maximum(common, 0.0) + cells, runs
-    return between, within
+        common = np.maximum(common, 0.0)
+        parts[:, block] = common + cells, runs, common
+    return parts
 
 
 def _over_these_tasks(blocks: Any, weight: Floats | None, opponent: int | None) -> tuple[Floats, Floats]:

@@ -12,12 +12,14 @@ import xarray as xr
 from evalbayes import __version__
 from evalbayes.errors import OutcomesError
 from evalbayes.report.board import Board, board_of, findings
-from evalbayes.report.content import Answers, checks, headline, reasons, rows, widths
+from evalbayes.report.content import Answers, checks, headline, reasons, repetition, rows, widths
 from evalbayes.report.numbers import check_output, dumps, numbers, write_texts
 
 __all__ = ["report"]
 
 TOP = 3
+REPETITION = ("icc", "ceiling")
+"""What the page says of repeated runs."""
 
 
 def report(
@@ -134,6 +136,7 @@ def open_board(
 def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> Answers:
     """Ask every question on the page."""
     from evalbayes import frequentist, posterior
+    from evalbayes.comparison import compare
     from evalbayes.outcomes import observed_score
 
     repeated = bool((board["trials"] > 1).any())
@@ -152,6 +155,7 @@ def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> An
         best=best,
         top=top,
         fixed=posterior.score(fit, tasks="fixed", prob=prob) if repeated else None,
+        repetition=tuple(compare(name, fit, board, seed=seed, **new) for name in REPETITION) if repeated else (),
     )
 
 
@@ -201,7 +205,7 @@ def content_of(
         "findings": list(found),
         "fit": dict(fit.attrs),
         "checks": [asdict(check) for check in checks(seen, fit.attrs, answers.score)],
-        "answers": [observed, *map(numbers, answers.all())],
+        "answers": [observed, *map(numbers, answers.all()), *map(numbers, answers.repetition)],
     }
 
 
@@ -242,6 +246,7 @@ def render(
         level=f"{100 * float(answers.score.ci_prob):g}%",
         bootstrap=str(answers.bootstrap.method.item()).replace("_", "-", 1).replace("_", " "),
         repeated=answers.fixed is not None,
+        repetition=repetition(answers),
         headline=headline(answers),
         widths=widths(answers),
         reasons=reasons(answers),

@@ -14,7 +14,10 @@ from evalbayes.report.words import entitle, percent, probability, ranks, shorten
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers on the page; ``fixed`` is None when no cell was run twice."""
+    """The answers on the page; where no cell was run twice ``fixed`` is None and ``repetition`` empty.
+
+    ``repetition`` holds what `compare` says of the ICC and of the ceiling.
+    """
 
     observed: xr.DataArray
     score: xr.Dataset
@@ -23,6 +26,7 @@ class Answers:
     best: xr.Dataset
     top: xr.Dataset
     fixed: xr.Dataset | None
+    repetition: tuple[xr.Dataset, ...] = ()
 
     def all(self) -> tuple[xr.Dataset, ...]:
         """Return those that are answers, in the order of the page."""
@@ -185,6 +189,44 @@ def widths(answers: Answers) -> str:
         f"The model's intervals are {verdict} the bootstrap's: the ratio of widths is {middle:.2f} at the median, "
         f"{ratio.min():.2f} to {ratio.max():.2f} over all entries."
     )
+
+
+def repetition(answers: Answers) -> list[list[str]]:
+    """Return a row for each config, in the table's order: name, ICC and ceiling by both sides, and where they part."""
+    if not answers.repetition:
+        return []
+    icc, ceiling = answers.repetition
+    lines = []
+    for i in order(answers):
+        one = [result.isel(config=i) for result in (icc, ceiling)]
+        values = [_value(result.isel(method=side)) for result in one for side in (0, 1)]
+        lines.append([str(icc.config.values[i]), *values, _parting(one)])
+    return lines
+
+
+def _value(result: xr.Dataset) -> str:
+    if math.isnan(result.estimate):
+        return "–"
+    low, high = result.interval.values
+    ends = "" if math.isnan(low) else f" ({low:.2f}–{_end(high)})"
+    return f"{_end(float(result.estimate))}{ends}"
+
+
+def _end(value: float) -> str:
+    return "∞" if math.isinf(value) else f"{value:.2f}"
+
+
+def _parting(compared: list[xr.Dataset]) -> str:
+    """Return where the two sides differ, if they do, and each reason once."""
+    said, why = [], []
+    for result in compared:
+        verdict, what = str(result.verdict.item()).split(":")[0], entitle(result.quantity.item())
+        if verdict == "differ":
+            said.append(f"{what}: estimates outside each other's interval")
+        elif verdict == "differ in width":
+            said.append(f"{what}: the model's interval {float(result.width_ratio):.2f} times as wide")
+        why += [str(result.why.item())] if verdict.startswith("differ") else []
+    return "; ".join([*said, *(reason for reason in dict.fromkeys(why) if reason)])
 
 
 WORDS = {
