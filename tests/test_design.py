@@ -47,10 +47,11 @@ def test_oracle_4_flatness_is_as_published():
 @pytest.mark.parametrize("r", [0.0, 0.05, 0.34, 2.0, np.inf])
 def test_relative_width_is_least_at_the_best_runs_and_exact_at_both_ends(r):
     """Against the variance at a fixed budget of 1,000 runs, written out, over a fine grid of R."""
-    cost, runs = 12.0, np.geomspace(0.05, 200, 20001)
+    cost, runs = 12.0, np.append(1.0, np.geomspace(0.05, 200, 20001))
     between, within = (1.0, r) if np.isfinite(r) else (0.0, 1.0)
     variance = (between + within / runs) / (1000 / (cost + runs))
-    best = variance.min() if 0 < r < np.inf else {0.0: between * cost / 1000, np.inf: within / 1000}[r]
+    # A task has one run or more; with r = 0 one is best, and without end as many as there can be.
+    best = within / 1000 if np.isinf(r) else variance[runs >= 1].min()
     np.testing.assert_allclose(components.relative_width(r, runs, cost), np.sqrt(variance / best), rtol=1e-6)
 
 
@@ -172,7 +173,7 @@ def test_one_run_of_each_task_has_a_reason_and_bad_plans_an_error(board, made):
     assert own.reason.sel(config="config-0").item() == components.ITSELF
     assert np.isfinite(own.estimate[1:]).all()
     for wrong, match in (
-        (lambda: design.cost_curve(board, cost_ratio=0), "cost_ratio=0"),
+        (lambda: design.cost_curve(board, cost_ratio=-1), "cost_ratio=-1"),
         (lambda: design.cost_curve(board, cost_ratio=3, runs=[0]), "runs=0"),
         (lambda: design.cost_curve(board, cost_ratio=3, runs=[]), "runs=\\[\\]"),
         (lambda: design.tasks_needed(board, width=0), "width=0"),

@@ -245,7 +245,7 @@ def test_wrong_questions_are_refused(made):
             posterior.design_effect(made, runs=runs)
         with pytest.raises(ArgumentError, match="runs="):
             frequentist.aleatoric_share(board, runs=runs)
-    for cost_ratio in (0, -1.0, np.inf, None):
+    for cost_ratio in (-0.1, -1.0, np.inf, None):
         with pytest.raises(ArgumentError, match="cost_ratio="):
             frequentist.optimal_runs(board, cost_ratio=cost_ratio)
     with pytest.raises(ArgumentError, match="method='anova'"):

@@ -124,15 +124,21 @@ def whole_runs(r: Any, cost_ratio: float) -> Any:
 
 
 def relative_width(r: Any, runs: int, cost_ratio: float) -> Any:
-    """Return an interval's width with ``runs`` runs a task over that at R*, at the same total cost.
+    """Return an interval's width with ``runs`` runs a task over that with the best number, at the same total cost.
+
+    The best is R*, or 1 where that is less: a task without a run says nothing. Where only runs cost (c_p = 0, as when
+    generation is all there is to pay for) that is always so, and the width grows as the design factor.
 
     >>> [round(float(relative_width(25 / 88, 5, c)), 3) for c in (880.0, 88.0, 8.8)]
     [1.013, 1.0, 1.091]
+    >>> bool(np.isclose(relative_width(0.5, 5, 0.0), design_factor(0.5, 5)))
+    True
     """
     # In terms of the ICC, which is finite where r is not.
     share = icc(r)
     squared = (share + (1 - share) / runs) * (cost_ratio + runs)
-    return np.sqrt(squared) / (np.sqrt(share * cost_ratio) + np.sqrt(1 - share))
+    best = (np.sqrt(share * cost_ratio) + np.sqrt(1 - share)) ** 2
+    return np.sqrt(squared / np.where((1 - share) * cost_ratio < share, cost_ratio + 1, best))
 
 
 def check_runs(runs: Any) -> int:
@@ -144,8 +150,10 @@ def check_runs(runs: Any) -> int:
 def check_cost_ratio(cost_ratio: Any) -> float:
     """Refuse what is not a ratio of costs."""
     number = isinstance(cost_ratio, int | float | np.number) and not isinstance(cost_ratio, bool)
-    if not (number and 0 < cost_ratio < np.inf):
-        raise ArgumentError(f"cost_ratio={cost_ratio!r}: give the cost of a task over that of a run, above 0")
+    if not (number and 0 <= cost_ratio < np.inf):
+        raise ArgumentError(
+            f"cost_ratio={cost_ratio!r}: give the cost of a task over that of a run, 0 where only runs cost"
+        )
     return float(cost_ratio)
 
 

@@ -37,7 +37,8 @@ def cost_curve(
 
         (1 + r / R) (c + R) / (sqrt(c) + sqrt(r))^2,
 
-    which is 1 at R* = sqrt(r c). The curve is flat: half or twice the best R costs a few percent.
+    which is 1 at R* = sqrt(r c); where R* is below 1 the width is that over one run's. The curve is flat: half or twice
+    the best R costs a few percent.
 
     Parameters
     ----------

@@ -23,6 +23,8 @@ Axis = tuple[Int64, list[str]]  # a code for each row, and the names that the co
 
 # Columns that tell apart rows of one run key: work split over shards restarts its run numbers in each.
 SHARD_LIKE = ("shard", "source", "source_file", "file", "filename", "log", "batch", "worker", "part")
+NUMBERED = "numbered within each cell"
+"""Of runs that have no identity beyond their cell, in a board's ``run_rule``."""
 # The array of states is kept while it stays within this many times the rows, or within a megabyte.
 RUN_ARRAY_PER_ROW, RUN_ARRAY_FLOOR = 8, 2**20
 
@@ -213,9 +215,9 @@ def _positions(cell: Int64, run: Int64, keep: Bools) -> Axis:
 
 def _run_rule(key: list[str], counted: bool, named: bool) -> str:
     if not (key or counted):
-        return "no run column: every row is its own run, so copies of a row cannot be noticed"
+        return f"no run column: every row is its own run, {NUMBERED}, so copies of a row cannot be noticed"
     text = f"a row is identified by {', '.join(['config', 'task', *key])}"
-    return text if named else text + "; runs are numbered within each cell, for each name is used in few cells"
+    return text if named else f"{text}; runs are {NUMBERED}, for each name is used in few cells"
 
 
 def _published(df: pd.DataFrame, column: str | None, configs: Axis, place: Place) -> Floats | None:

@@ -1,8 +1,10 @@
 """Checks of fits, of boards and of procedures: whether to believe one before anything is read off it."""
 
 from evalbayes.check.additivity import additivity as additivity
+from evalbayes.check.copies import copies as copies
 from evalbayes.check.population import population as population
+from evalbayes.check.runs import runs as runs
 from evalbayes.check.sampler import sampler as sampler
 from evalbayes.check.task_subsets import task_subsets as task_subsets
 
-__all__ = ["additivity", "population", "sampler", "task_subsets"]
+__all__ = ["additivity", "copies", "population", "runs", "sampler", "task_subsets"]

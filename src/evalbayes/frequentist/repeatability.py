@@ -141,7 +141,8 @@ def icc(
 ) -> xr.Dataset:
     """Intraclass correlation, sigma_b^2 / (sigma_b^2 + mu_w), on the probability scale.
 
-    How alike two runs of a task are: from 0 (one tells nothing of the other) to 1 (one run says all).
+    How alike two runs of a task are: from 0 (one tells nothing of the other) to 1 (one run says all). ``raw``, by
+    moments, is that of a sigma_b^2 not cut at 0, and may be negative.
 
     Parameters
     ----------
@@ -351,7 +352,7 @@ def optimal_runs(
     Parameters
     ----------
     cost_ratio
-        c_p / c_g: the cost of one more task over that of one more run of a task.
+        c_p / c_g: the cost of one more task over that of one more run of a task; 0 where only runs cost.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
     outcomes, configs, prob, reference, pooled, method, seed, draws

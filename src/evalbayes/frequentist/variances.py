@@ -53,8 +53,8 @@ def answered(outcomes: xr.Dataset, asked: Asked, function: Callable[[Any, Any], 
         return _pooled(outcomes, asked, point, why, spread)
     result = _summary(asked, point, why, spread)
     extra = dict(estimator.extra)
-    if asked.quantity == "between_variance" and asked.method == "moments":
-        extra["raw"] = np.where(estimator.twice, raw[0], np.nan)
+    if asked.quantity in ("between_variance", "icc") and asked.method == "moments":
+        extra["raw"] = np.where(estimator.twice, function(raw, within)[0], np.nan)
     result = result.assign({name: bootstrap.along(outcomes, part) for name, part in extra.items()})
     return result if asked.reference is None else result.assign_coords(reference=asked.reference)
 

@@ -312,7 +312,7 @@ def optimal_runs(
     Parameters
     ----------
     cost_ratio
-        c_p / c_g: the cost of one more task over that of one more run of a task.
+        c_p / c_g: the cost of one more task over that of one more run of a task; 0 where only runs cost.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
     fit, configs, prob, reference, pooled, population
