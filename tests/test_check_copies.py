@@ -8,39 +8,18 @@ import xarray as xr
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from boards import counted, recorded
 from evalbayes import datasets, read, simulate
 from evalbayes.check import copies
 from evalbayes.check.copies import CAUTION, NOT_REPEATED
 from evalbayes.check.runs import NO_OUTCOME, holm
 from evalbayes.errors import ArgumentError
-from evalbayes.outcomes import apply_error_policy, from_counts
-from evalbayes.schema import ABSENT, ERROR, FAIL, PASS, assemble
+from evalbayes.outcomes import apply_error_policy
+from evalbayes.schema import ABSENT, ERROR, FAIL, PASS
 
 GAPS = np.array(
     [[1, 0, 1, 0], [0, 0, 1, ABSENT], [1, ERROR, 0, 0], [1, 1, 1, 1], [ABSENT, ABSENT, 1, 0], [0, 0, 0, 1]], np.int8
 )
-
-
-def board_of(states):
-    """A board of states (config, task, run)."""
-    states = np.asarray(states, np.int8)
-    configs, tasks, count = states.shape
-    counts = {"successes": states == PASS, "trials": states >= FAIL, "errors": states == ERROR}
-    return assemble(
-        {name: which.sum(-1) for name, which in counts.items()},
-        configs=[f"c{i}" for i in range(configs)],
-        tasks=[f"t{i:03}" for i in range(tasks)],
-        runs=[str(i + 1) for i in range(count)],
-        outcome=states,
-        policy="missing",
-    )
-
-
-def counted(successes, trials):
-    successes, trials = np.broadcast_arrays(successes, trials)
-    configs, tasks = successes.shape
-    names = {"configs": [f"c{i}" for i in range(configs)], "tasks": [f"t{i:03}" for i in range(tasks)]}
-    return from_counts(successes, trials, **names)
 
 
 def disagreements(states, a, b):
@@ -63,7 +42,7 @@ def orders(states):
 
 
 def test_pairs_of_runs_are_those_of_full_enumeration():
-    seen = copies(board_of([GAPS]))
+    seen = copies(recorded([GAPS]))
     every = orders(GAPS)
     assert len(every) == 6 * 3 * 3 * 2 * 4
     for i, (a, b) in enumerate(itertools.combinations(range(4), 2)):
@@ -84,7 +63,7 @@ def test_holm_is_that_of_statsmodels():
 
 def test_what_is_expected_of_a_pair_is_what_its_other_pairs_did():
     """The mean over a task's other scored pairs, by loops; tasks with no other pair count as the rest on average."""
-    seen = copies(board_of([GAPS]))
+    seen = copies(recorded([GAPS]))
     for i, pair in enumerate(itertools.combinations(range(4), 2)):
         rates, shared = [], 0
         for row in GAPS:
@@ -108,7 +87,7 @@ def test_the_bound_on_the_share_that_varies_is_clopper_and_pearsons():
 def test_case_47_no_flips_seen_is_not_no_noise():
     """Eight cells of two runs: at most 1 - 0.05^(1/8) = 0.312 of cells vary, and nothing to hold that against."""
     passes = [1, 1, 0, 0, 1, 0, 1, 0]
-    seen = copies(board_of([np.stack([passes, passes], axis=1)]))
+    seen = copies(recorded([np.stack([passes, passes], axis=1)]))
     assert seen.share_upper.item() == pytest.approx(1 - 0.05 ** (1 / 8))
     assert round(seen.share_upper.item(), 3) == 0.312
     assert (seen.repeated.item(), seen.varied.item(), bool(seen.suspicious.item())) == (8, 0, False)
@@ -138,7 +117,7 @@ def copied():
     board = simulate.board(6, 60, 3, seed=4, errors=0.05)
     states = board["outcome"].values.copy()
     states[3, :, 1] = states[3, :, 0]
-    return board_of(states)
+    return recorded(states)
 
 
 def test_a_copied_run_is_found_and_no_other(copied):
@@ -163,7 +142,7 @@ def test_a_partly_copied_run_is_found():
     board = simulate.board(4, 150, 4, seed=5)
     states = board["outcome"].values.copy()
     states[1, :110, 3] = states[1, :110, 0]
-    seen = copies(board_of(states))
+    seen = copies(recorded(states))
     assert seen.suspicious.values.tolist() == [False, True, False, False]
     assert seen.disagreements[1, 2] > 0
     assert np.argmin(seen.p_holm.values[1]) == 2
@@ -175,7 +154,7 @@ def test_a_config_that_never_flips_is_asked_about(identity):
     board = simulate.board(5, 60, 2, seed=6)
     states = board["outcome"].values.copy()
     states[2] = states[2, :, :1]
-    board = board_of(states)
+    board = recorded(states)
     seen = copies(board if identity else board.drop_dims("run"))
     assert seen.suspicious.values.tolist() == [False, False, True, False, False]
     assert seen.varied[2] == 0
@@ -189,7 +168,7 @@ def test_the_chance_never_to_flip_is_that_of_the_others_at_ones_own_score():
     board = simulate.board(5, 60, 3, seed=6)
     states = board["outcome"].values.copy()
     states[2] = states[2, :, :1]
-    seen = copies(board_of(states))
+    seen = copies(recorded(states))
     flips, unrelated = 0.0, 0.0
     for c in (0, 1, 3, 4):
         score = states[c].mean()
@@ -206,7 +185,7 @@ def test_a_config_that_always_fails_is_not_asked_about():
     board = simulate.board(5, 60, 3, seed=7)
     states = board["outcome"].values.copy()
     states[0], states[1] = FAIL, PASS
-    seen = copies(board_of(states))
+    seen = copies(recorded(states))
     assert not seen.suspicious.any()
     assert seen.steady_p.values[:2].tolist() == [1.0, 1.0]
     assert "no cell varies in 'c0' (at most 4.9%" in seen.attrs["verdict"]
@@ -272,7 +251,7 @@ def test_a_single_run_of_each_task():
     """Repeats say nothing; an entry under two names is found all the same."""
     board = simulate.board(5, 60, 1, seed=9)
     states = board["outcome"].values
-    seen = copies(board_of(np.concatenate([states, states[:1]])))
+    seen = copies(recorded(np.concatenate([states, states[:1]])))
     assert seen.reason.values.tolist() == [NOT_REPEATED] * 6
     assert seen.sizes["pair"] == 0
     assert seen.share_upper.isnull().all()
@@ -292,7 +271,7 @@ def test_configs_with_nothing_scored(copied):
     """An absent config has a reason and changes nothing about the others."""
     states = np.concatenate([copied["outcome"].values, np.full((2, 60, 3), ABSENT)])
     states[7] = ERROR
-    seen, plain = copies(board_of(states)), copies(copied)
+    seen, plain = copies(recorded(states)), copies(copied)
     assert seen.reason.values.tolist() == [""] * 6 + [NOT_REPEATED] * 2
     assert seen.twin.values.tolist() == [""] * 8
     for name in ("p_holm", "share_upper", "flip_rate_elsewhere", "expected"):
@@ -307,9 +286,9 @@ def test_order_of_configs_and_tasks(copied):
 
 
 def test_errored_runs_are_failures_where_the_policy_says_so():
-    board = board_of([GAPS])
+    board = recorded([GAPS])
     failed = copies(apply_error_policy(board, "failure"))
-    plain = copies(board_of([np.where(GAPS == ERROR, FAIL, GAPS)]))
+    plain = copies(recorded([np.where(GAPS == ERROR, FAIL, GAPS)]))
     for name in ("p", "disagreements", "expected", "varied", "share_upper"):
         np.testing.assert_array_equal(failed[name], plain[name])
 

@@ -9,33 +9,19 @@ import statsmodels.api as sm
 from scipy import special, stats
 from statsmodels.stats.contingency_tables import cochrans_q, mcnemar
 
+from boards import recorded
 from evalbayes import datasets, read, simulate
 from evalbayes.check import runs
 from evalbayes.check.runs import NO_IDENTITY, NO_OUTCOME, NOT_MIXED, ONE_RUN
 from evalbayes.errors import ArgumentError
 from evalbayes.outcomes import apply_error_policy, from_table
-from evalbayes.schema import ABSENT, ERROR, FAIL, PASS, assemble
+from evalbayes.schema import ABSENT, ERROR, FAIL, PASS
 
 RAGGED = np.array(
     [[1, 0, 1, 0], [0, 0, 1, ABSENT], [1, ERROR, 0, 0], [1, 1, 1, 1], [ABSENT, ABSENT, 1, 0], [0, 1, ABSENT, ABSENT]],
     np.int8,
 )
 """Six tasks of four runs: 6 x 3 x 3 x 1 x 2 x 2 = 216 orders of what was scored."""
-
-
-def board_of(states):
-    """A board of states (config, task, run)."""
-    states = np.asarray(states, np.int8)
-    configs, tasks, count = states.shape
-    counts = {"successes": states == PASS, "trials": states >= FAIL, "errors": states == ERROR}
-    return assemble(
-        {name: which.sum(-1) for name, which in counts.items()},
-        configs=[f"c{i}" for i in range(configs)],
-        tasks=[f"t{i:03}" for i in range(tasks)],
-        runs=[str(i + 1) for i in range(count)],
-        outcome=states,
-        policy="missing",
-    )
 
 
 def orders(states):
@@ -118,7 +104,7 @@ def test_slopes_are_least_squares_within_tasks(complete):
     board, seen = complete
     for i, x in enumerate(board["outcome"].values):
         assert seen.slope[i] == pytest.approx(slope_by_least_squares(x))
-    ragged = runs(board_of([RAGGED]), draws=9)
+    ragged = runs(recorded([RAGGED]), draws=9)
     assert ragged.slope.item() == pytest.approx(slope_by_least_squares(RAGGED))
     assert ragged.pooled_slope.item() == pytest.approx(ragged.slope.item())
 
@@ -137,7 +123,7 @@ def test_with_gaps_both_tests_are_those_of_full_enumeration():
     own = deviations(RAGGED)
     mine = np.array([own[:3] @ inverse @ own[:3], own @ place / np.std(every @ place)])
     exact = [np.mean(q >= mine[0] - 1e-9), np.mean(abs(z) >= abs(mine[1]) - 1e-9)]
-    seen = runs(board_of([RAGGED]), draws=20_000)
+    seen = runs(recorded([RAGGED]), draws=20_000)
     np.testing.assert_allclose(seen.statistic[0], mine)
     np.testing.assert_allclose(seen.p_asymptotic[0], [stats.chi2.sf(mine[0], 3), 2 * stats.norm.sf(abs(mine[1]))])
     np.testing.assert_allclose(seen.z[0], own / np.sqrt(np.diag(variance)))
@@ -151,7 +137,7 @@ def test_with_gaps_the_expected_spread_is_that_of_full_enumeration():
         return [(column[column >= FAIL] == PASS).mean() for column in states.T]
 
     spread = [np.var(run_means(states), ddof=1) for states in orders(RAGGED)]
-    seen = runs(board_of([RAGGED]), draws=9)
+    seen = runs(recorded([RAGGED]), draws=9)
     assert seen.sd_expected.item() == pytest.approx(np.sqrt(np.mean(spread)))
     np.testing.assert_allclose(seen["mean"][0], run_means(RAGGED))
     assert seen.sd.item() == pytest.approx(np.std(run_means(RAGGED), ddof=1))
@@ -175,7 +161,7 @@ def test_the_run_variance_is_unbiased_with_gaps():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.3, 0.7, (600, 25, 1)) + rng.choice([-0.1, 0.1], (600, 1, 5))
     states = np.where(rng.random((600, 25, 5)) < 1 / 3, ABSENT, rng.random((600, 25, 5)) < p)
-    raw = runs(board_of(states), draws=1).run_variance_raw.values
+    raw = runs(recorded(states), draws=1).run_variance_raw.values
     se = raw.std(ddof=1) / np.sqrt(raw.size)
     print(f"run variance 0.01: mean {raw.mean():.5f}, se {se:.5f}")
     assert abs(raw.mean() - 0.01) < 4 * se
@@ -190,7 +176,7 @@ def test_part_of_a_score_with_gaps():
     states = np.stack([RAGGED, RAGGED])
     states[1, :, 0] = np.where(states[1, :, 0] == ABSENT, ABSENT, PASS)
     states[1, :, 3] = np.where(states[1, :, 3] == ABSENT, ABSENT, FAIL)
-    seen = runs(board_of(states), draws=9)
+    seen = runs(recorded(states), draws=9)
     assert seen.run_variance[1] > 0
     np.testing.assert_allclose(seen.run_part, seen.run_variance * (weight**2).sum())
 
@@ -207,7 +193,7 @@ def test_case_54_ten_rounds_of_one_config():
         states[:4, r] = 1
         states[4 + rng.choice(15, passes - 4, replace=False), r] = 1
         states[23 : 23 + missing, r] = ABSENT
-    seen = runs(board_of([states]))
+    seen = runs(recorded([states]))
     np.testing.assert_allclose(100 * seen["mean"][0], [31.0, 31.0, 39.1, 34.5, 37.9, 37.9, 34.5], atol=0.05)
     assert 100 * seen.range.item() == pytest.approx(8.1, abs=0.05)
     assert 100 * seen.sd.item() == pytest.approx(3.32, abs=0.03)
@@ -250,7 +236,7 @@ def shifted(seed, where, shift, configs=6, tasks=80, count=5):
     rng = np.random.default_rng(seed)
     logit = np.zeros((configs, tasks, count)) + 1.5 * rng.standard_normal((1, tasks, 1))
     logit[where] += shift
-    return board_of(rng.random(logit.shape) < special.expit(logit))
+    return recorded(rng.random(logit.shape) < special.expit(logit))
 
 
 def test_a_bad_round_of_one_config_is_found_and_named():
@@ -330,20 +316,20 @@ def test_configs_that_cannot_tell_beside_one_that_can():
     states[0] = np.random.default_rng(0).random((12, 3)) < 0.5
     states[2, :, 1:] = ABSENT
     states[3] = ERROR
-    seen = runs(board_of(states), draws=99)
+    seen = runs(recorded(states), draws=99)
     assert seen.reason.values.tolist() == ["", NOT_MIXED, ONE_RUN, "no scored run"]
     assert np.isnan(seen.p_holm).values.tolist() == [[False] * 2] + [[True] * 2] * 3
     np.testing.assert_array_equal(seen.p_holm[0], seen.p[0])
-    alone = runs(board_of(states[:1]), draws=99)
+    alone = runs(recorded(states[:1]), draws=99)
     np.testing.assert_array_equal(seen.pooled_p, alone.pooled_p)
     assert seen.run_variance[1] == 0
 
 
 def test_errored_runs_are_failures_where_the_policy_says_so():
     states = np.random.default_rng(1).integers(ERROR, 2, (1, 20, 4)).astype(np.int8)
-    board = board_of(states)
+    board = recorded(states)
     failed = runs(apply_error_policy(board, "failure"), draws=99)
-    plain = runs(board_of(np.maximum(states, FAIL)), draws=99)
+    plain = runs(recorded(np.maximum(states, FAIL)), draws=99)
     for name in ("statistic", "p", "mean", "run_variance", "observed", "task_part"):
         np.testing.assert_array_equal(failed[name], plain[name])
     assert (runs(board, draws=99)["mean"] > failed["mean"]).all()

@@ -13,18 +13,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from boards import counted
 from evalbayes import fit, nodes, posterior, simulate
-from evalbayes.outcomes import from_counts
 from evalbayes.posterior.draws import effective
 from evalbayes.storage import load_fit
 
 FAR = 4.5
-
-
-def board_of(successes, trials):
-    successes, trials = np.broadcast_arrays(np.asarray(successes), np.asarray(trials))
-    names = {"configs": [f"c{i}" for i in range(len(trials))], "tasks": [f"t{i:02}" for i in range(trials.shape[1])]}
-    return from_counts(successes, trials, **names)
 
 
 def assert_close(mine, mine_ess, theirs, theirs_ess):
@@ -109,7 +103,7 @@ def test_complete_separation_is_an_ordinary_case(config_sd, mean, upper):
     They are for new runs of these tasks; the priors are half-normal of scale 1 on the tasks' sd and normal 1.5 on the
     intercept, to which model-a is all but insensitive. Within 4.5 Monte Carlo errors and half the last digit.
     """
-    board = board_of([[0] * 5, [2, 3, 2, 3, 2], [5] * 5], 5)
+    board = counted([[0] * 5, [2, 3, 2, 3, 2], [5] * 5], 5)
     made = fit(board, "crossed", method="laplace", config_sd=config_sd, task_sd=1.0, task_density="normal", draws=4000)
     result = posterior.score(made, tasks="fixed")
     assert np.isfinite(result.interval).all()
@@ -125,7 +119,7 @@ def test_complete_separation_is_an_ordinary_case(config_sd, mean, upper):
 @pytest.mark.parametrize("model", ["crossed", None])
 def test_a_constant_response(model):
     """Case 53: every cell 1 of 10. The intercept is log(1/9), both spreads are near zero, nothing breaks."""
-    made = fit(board_of(np.ones((10, 10), int), 10), model)
+    made = fit(counted(np.ones((10, 10), int), 10), model)
     draws = made["posterior"]
     assert float(draws.intercept.mean()) == pytest.approx(np.log(1 / 9), abs=0.1)
     assert float(draws.config_sd.median()) < 0.25
@@ -138,7 +132,7 @@ def test_a_constant_response(model):
 
 def test_complete_separation_is_ordinary_for_the_model_that_it_gets():
     """Case 52 under the beta-binomial model, chosen from the data, by the method that passes: finite, in [0, 1]."""
-    board = board_of([[0] * 5, [2, 3, 2, 3, 2], [5] * 5], 5)
+    board = counted([[0] * 5, [2, 3, 2, 3, 2], [5] * 5], 5)
     made = fit(board)
     assert made.attrs["model"] == "crossed_beta_binomial"
     assert made.attrs.get("divergences", 0) == 0
@@ -158,7 +152,7 @@ def uneven():
     successes = rng.binomial(4, 1 / (1 + np.exp(-(ability + difficulty))))
     trials = np.full((3, 20), 4)
     trials[1, 14:] = successes[1, 14:] = 0
-    board = board_of(successes, trials)
+    board = counted(successes, trials)
     return board, fit(board, "crossed", method="laplace")
 
 

@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from boards import counted
 from evalbayes import NotIdentifiedError, datasets, frequentist
 from evalbayes.frequentist import beta_binomial, bootstrap
-from evalbayes.outcomes import from_counts
-
-
-def board_of(successes, trials):
-    successes, trials = np.broadcast_arrays(successes, trials)
-    names = {"configs": [f"c{i}" for i in range(len(trials))], "tasks": [f"t{i:03}" for i in range(trials.shape[1])]}
-    return from_counts(successes, trials, **names)
 
 
 def by_scipy(k, n, weight) -> tuple[float, float, float]:
@@ -36,7 +30,7 @@ def test_the_maximum_is_scipys(seed):
     n = rng.integers(1, 9, 40)
     k = rng.binomial(n, rng.beta(*[(0.2, 0.15), (0.5, 2.0), (3.0, 2.0)][seed % 3], 40))
     weight = rng.integers(0, 4, 40).astype(float)
-    board = bootstrap.cells(board_of(k[None], n[None]))
+    board = bootstrap.cells(counted(k[None], n[None]))
     m, rho = (part[0] for part in beta_binomial._estimates(board, 0, weight[None]))
     alpha, beta, height = by_scipy(k, n, weight)
     size = 1 / rho - 1
@@ -48,7 +42,7 @@ def test_the_maximum_is_scipys(seed):
 def test_two_runs_have_a_closed_form():
     """With R = 2 it is a multinomial of 0, 1 and 2 passes: m is the mean, and P(1) = 2 m (1 - m) (1 - rho)."""
     k = np.repeat([0, 1, 2], [11, 6, 23])
-    board = board_of(k[None], np.full((1, 40), 2))
+    board = counted(k[None], np.full((1, 40), 2))
     m, mixed = k.mean() / 2, 6 / 40
     found = frequentist.within_variance(board, method="beta_binomial_ml", draws=2)
     assert found.estimate.item() == pytest.approx(mixed / 2, abs=1e-9)
@@ -61,7 +55,7 @@ def test_two_runs_have_a_closed_form():
 def test_the_ends_of_the_scale_are_exact():
     """No task with runs of both kinds: rho = 1. Tasks more alike than chance makes them: rho = 0."""
     split, alike = [4] * 7 + [0] * 3, [2] * 10
-    board = board_of(np.array([split, alike]), 4)
+    board = counted(np.array([split, alike]), 4)
     icc = frequentist.icc(board, method="beta_binomial_ml", draws=50)
     np.testing.assert_array_equal(icc.estimate, [1.0, 0.0])
     between = frequentist.between_variance(board, method="beta_binomial_ml", draws=50)
@@ -73,7 +67,7 @@ def test_it_finds_what_was_drawn():
     """400 boards of 100 tasks x 5 runs from Beta(0.6, 0.4): the mean ICC within 4 standard errors and 0.01 of bias."""
     rng = np.random.default_rng(3)
     k = rng.binomial(5, rng.beta(0.6, 0.4, (400, 100)))
-    found = frequentist.icc(board_of(k, 5), method="beta_binomial_ml", draws=2).estimate
+    found = frequentist.icc(counted(k, 5), method="beta_binomial_ml", draws=2).estimate
     se = float(found.std()) / 20
     print(f"mean ICC {float(found.mean()):.4f} for 0.5, standard error {se:.4f}")
     assert abs(float(found.mean()) - 0.5) < 4 * se + 0.01
@@ -93,11 +87,11 @@ def test_draws_are_fits_of_resampled_boards():
 
 
 def test_what_it_cannot_answer_is_refused():
-    board = board_of(np.array([[1, 2, 0], [2, 2, 1]]), 2)
+    board = counted(np.array([[1, 2, 0], [2, 2, 1]]), 2)
     with pytest.raises(NotIdentifiedError, match=r"method='moments'"):
         frequentist.icc(board, method="beta_binomial_ml", reference="c0")
     with pytest.raises(NotIdentifiedError, match=r"tasks='sampled'"):
         frequentist.icc(board, method="beta_binomial_ml", tasks="fixed")
-    once = frequentist.icc(board_of(np.array([[1, 0, 1]]), 1), method="beta_binomial_ml", draws=5)
+    once = frequentist.icc(counted(np.array([[1, 0, 1]]), 1), method="beta_binomial_ml", draws=5)
     assert np.isnan(once.estimate).all()
     assert "one run" in once.reason.item()

@@ -5,12 +5,12 @@ import warnings
 import numpy as np
 import pytest
 
+from boards import counted
 from evalbayes import frequentist
 from evalbayes.answer import IDENTITY, SCHEMA, check
 from evalbayes.errors import NotIdentifiedError
 from evalbayes.frequentist.score import METHODS
 from evalbayes.frequentist.targets import BOOTSTRAPS, COVERS
-from evalbayes.outcomes import from_counts
 
 DIMS = {
     "score": ("config",),
@@ -29,14 +29,8 @@ EXTRA = {
 RNG = np.random.default_rng(0)
 
 
-def board_of(successes, trials):
-    successes, trials = np.broadcast_arrays(successes, trials)
-    names = {"configs": [f"c{i}" for i in range(len(trials))], "tasks": [f"t{i}" for i in range(trials.shape[1])]}
-    return from_counts(successes, trials, **names)
-
-
 def random_board(trials):
-    return board_of(RNG.binomial(trials, 0.5), trials)
+    return counted(RNG.binomial(trials, 0.5), trials)
 
 
 BOARDS = {
@@ -45,7 +39,7 @@ BOARDS = {
     "ragged": random_board(RNG.integers(1, 6, size=(4, 8))),
     "incomplete": random_board(RNG.integers(0, 4, size=(4, 8))),
     "one task": random_board(np.full((4, 1), 3)),
-    "all pass, all fail": board_of([[3], [0], [3], [1]], np.full((4, 8), 3)),
+    "all pass, all fail": counted([[3], [0], [3], [1]], np.full((4, 8), 3)),
     "an empty config": random_board(np.array([[3], [3], [0], [2]]) + np.zeros((4, 8), int)),
     "large denominators": random_board(RNG.integers(1, 97, size=(4, 60))),
 }

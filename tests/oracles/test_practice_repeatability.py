@@ -3,20 +3,14 @@
 import numpy as np
 import pytest
 
+from boards import counted
 from evalbayes import components, design, frequentist, posterior, simulate
-from evalbayes.outcomes import from_counts
 from evalbayes.textbook import quantile
-
-
-def board_of(successes, trials):
-    successes, trials = np.broadcast_arrays(np.atleast_2d(successes), trials)
-    names = {"configs": [f"c{i}" for i in range(len(trials))], "tasks": [f"t{i:03}" for i in range(trials.shape[1])]}
-    return from_counts(successes, trials, **names)
 
 
 def test_three_standard_errors_for_three_targets():
     """Case 29, beyond the score's: ICC 2/3; what is left as runs grow, 0.2722; two runs differ by 0.5334 at most."""
-    board = board_of([4, 2, 0], 4)
+    board = counted([4, 2, 0], 4)
     assert frequentist.icc(board, draws=50).estimate.item() == pytest.approx(2 / 3, abs=1e-12)
     between = frequentist.between_variance(board, draws=50).estimate.item()
     assert round(float(np.sqrt(between / 3)), 4) == 0.2722
@@ -26,7 +20,7 @@ def test_three_standard_errors_for_three_targets():
 
 def test_a_mean_of_standard_errors_is_no_standard_error_of_a_mean():
     """Case 30: thirty tasks with a standard error of 0.1 each: 0.01826 for these tasks, not 0.1."""
-    board = board_of([13] * 30, 26)
+    board = counted([13] * 30, 26)
     result = frequentist.score(board, tasks="fixed", method="fixed_normal")
     assert round(result.se.item(), 5) == 0.01826
     assert result.tasks.item() == "fixed"
@@ -34,7 +28,7 @@ def test_a_mean_of_standard_errors_is_no_standard_error_of_a_mean():
 
 def test_icc_at_its_edges():
     """Case 43: -1 raw and 0 cut; 1 where tasks differ and runs never do; unknown, not 0, where nothing varies."""
-    board = board_of(np.array([[1, 1, 1], [0, 2, 2], [2, 2, 2]]), 2)
+    board = counted(np.array([[1, 1, 1], [0, 2, 2], [2, 2, 2]]), 2)
     result = frequentist.icc(board, draws=200)
     assert result.raw.values[:2].tolist() == [-1.0, 1.0]
     assert result.estimate.values[:2].tolist() == [0.0, 1.0]
@@ -70,14 +64,14 @@ def test_what_repeats_can_buy(icc, runs, ratio, floor):
 
 def test_equal_costs_want_one_run():
     """Case 46 with case 29: R* = 0.707, so one run."""
-    best = frequentist.optimal_runs(board_of([4, 2, 0], 4), cost_ratio=1, draws=50)
+    best = frequentist.optimal_runs(counted([4, 2, 0], 4), cost_ratio=1, draws=50)
     assert round(best.estimate.item(), 3) == 0.707
     assert best.whole.item() == 1
 
 
 def test_where_only_runs_cost_one_run_is_best():
     """The generation-only case: R runs for the price of R tasks widen an interval by the design factor."""
-    board = board_of(np.random.default_rng(0).binomial(5, np.linspace(0.1, 0.9, 30)), 5)
+    board = counted(np.random.default_rng(0).binomial(5, np.linspace(0.1, 0.9, 30)), 5)
     assert frequentist.optimal_runs(board, cost_ratio=0, draws=50).whole.item() == 1
     curve = design.cost_curve(board, cost_ratio=0, runs=[1, 2, 5])
     for runs in (1, 2, 5):

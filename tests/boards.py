@@ -1,0 +1,29 @@
+"""Boards for tests, from arrays: c0, c1, ... on t000, t001, ..."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from evalbayes.outcomes import from_counts
+from evalbayes.schema import ERROR, FAIL, PASS, assemble
+
+
+def names_of(configs: int, tasks: int) -> dict[str, list[str]]:
+    """Return names for so many configs and tasks."""
+    return {"configs": [f"c{i}" for i in range(configs)], "tasks": [f"t{i:03}" for i in range(tasks)]}
+
+
+def counted(successes: Any, trials: Any) -> xr.Dataset:
+    """Return a board of counts (config, task); a single row, or a single number of trials, will do."""
+    successes, trials = np.broadcast_arrays(np.atleast_2d(successes), np.atleast_2d(trials))
+    return from_counts(successes, trials, **names_of(*trials.shape))
+
+
+def recorded(states: Any) -> xr.Dataset:
+    """Return a board of states (config, task, run)."""
+    states = np.asarray(states, np.int8)
+    counts = {"successes": states == PASS, "trials": states >= FAIL, "errors": states == ERROR}
+    runs = [str(i + 1) for i in range(states.shape[2])]
+    totals = {name: which.sum(-1) for name, which in counts.items()}
+    return assemble(totals, **names_of(*states.shape[:2]), runs=runs, outcome=states, policy="missing")
