@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evalbayes import frequentist as frequentist
     from evalbayes import models as models
     from evalbayes import outcomes as outcomes
+    from evalbayes import plots as plots
     from evalbayes import posterior as posterior
     from evalbayes import simulate as simulate
     from evalbayes.comparison import compare as compare
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = ("answer", "check", "datasets", "design", "frequentist", "models", "outcomes", "posterior", "simulate")
+_MODULES = (
+    *("answer", "check", "datasets", "design", "frequentist", "models", "outcomes", "plots", "posterior", "simulate"),
+)
 _FUNCTIONS = {
     "combine": "evalbayes.outcomes",
     "compare": "evalbayes.comparison",
