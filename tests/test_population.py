@@ -157,3 +157,17 @@ def test_same_seed_same_range_and_the_order_of_dims_is_nothing():
 def test_the_real_fit_passes(small_fit):
     assert small_fit.attrs["gate"] == "passed"
     assert bool(small_fit["population"].inside.all())
+
+
+def test_where_nothing_varies_the_gap_is_none_or_without_end():
+    """Scores and replicates that are all exactly 1: not a division by zero."""
+    board = simulate.board(3, 20, 1, seed=0).drop_vars("outcome")
+    board["successes"] = board.trials
+    sure = told(board)
+    sure["intercept"] = sure.intercept * 0 + 800.0
+    sure["score"] = sure.score * 0 + 1.0
+    seen = population(sure, board)
+    assert (seen.attrs["mean_gap_se"], seen.attrs["gate"]) == (0.0, "passed")
+    sure["score"] = sure.score * 0 + 0.5
+    seen = population(sure, board)
+    assert (seen.attrs["mean_gap_se"], seen.attrs["gate"]) == (np.inf, "failed")
