@@ -431,3 +431,50 @@ def test_pooled_answers_on_the_command_line(run: Run) -> None:
     assert one["estimate"] == pytest.approx(float(expected.estimate))
     assert done.json["configs_used"] == 2
     assert run("answer", "ceiling", "repeated_runs", "--method", "moments", "--pooled", "none").code == 2
+
+
+@pytest.fixture
+def versions(write: Callable[..., Path]) -> Callable[[float, str], Path]:
+    """Write a log of one config, 80 tasks run once, at an intercept."""
+
+    def versions(intercept: float, name: str) -> Path:
+        board = simulate.board(1, 80, 1, seed=3, intercept=intercept, config_sd=0.0)
+        rows = [f"agent,{t},{k}\n" for t, k in zip(board.task.values, board.successes.values[0], strict=True)]
+        return write("config,task,outcome\n" + "".join(rows), name)
+
+    return versions
+
+
+def test_the_gate_fails_a_regression_and_says_so_in_markdown(run: Run, versions: Callable[[float, str], Path]) -> None:
+    base, worse = versions(0.8, "base.csv"), versions(-1.2, "new.csv")
+    done = run("gate", base, worse, "--format", "markdown", "--quiet")
+    assert done.code == 1
+    assert done.out.startswith("**fail: worse by more than 2 points")
+    assert "| agent |" in done.out
+    assert done.err == ""
+    same = run("gate", base, base, "--max-regression", "0.001", "--quiet")
+    assert same.code == 0
+    assert "insufficient" in same.out
+    assert run("gate", base, base, "--max-regression", "0.001", "--strict", "--quiet").code == 1
+
+
+def test_compare_sets_two_configs_or_two_files_side_by_side(run: Run, versions: Callable[[float, str], Path]) -> None:
+    done = run("compare", "config-01", "config-02", "simulated", "--json", "--quiet")
+    (row,) = done.json["values"]
+    board = datasets.load("simulated")
+    observed = frequentist.difference(board, reference="config-02").sel(config="config-01")
+    assert row["observed"] == pytest.approx(observed.estimate.item())
+    assert row["shared_tasks"] == 100
+    assert row["lower"] < row["difference"] < row["upper"]
+    files = run("compare", versions(0.8, "one.csv"), versions(-1.2, "two.csv"), "--json", "--quiet")
+    (row,) = files.json["values"]
+    assert (row["a"], row["b"]) == ("agent (one.csv)", "agent (two.csv)")
+    assert row["verdict"] == "agent (one.csv) is better"
+
+
+@pytest.mark.parametrize("words", [("config-01", "none", "simulated"), ("no-such.csv", "simulated")])
+def test_compare_refuses_what_is_not_there(run: Run, words: tuple[str, ...]) -> None:
+    done = run("compare", *words, "--quiet")
+    assert done.code == 2
+    assert done.err.startswith("evalbayes: ")
+    assert done.err.count("\n") == 1

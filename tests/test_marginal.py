@@ -1,12 +1,14 @@
 """A settled model: compiled once for boards of one shape, on a grid that passes at the mode and is refined if not."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from evalbayes import nodes, simulate
 from evalbayes.choice import chosen
 from evalbayes.density import data_of
-from evalbayes.expansion import compiled
+from evalbayes.expansion import LEAST_PRECISION, _precisions, compiled
 from evalbayes.marginal import compiled_once, has_grid, on_grid, settle
 from evalbayes.models.crossed_beta_binomial import crossed_beta_binomial
 
@@ -75,3 +77,20 @@ def test_the_priors_precision_is_taken_for_the_diagonal_that_it_is():
     full = np.asarray(split.prior_precision(h, e, data_of(density.model)))
     split.independent = True
     np.testing.assert_allclose(quick, full, atol=1e-12 * np.abs(full).max())
+
+
+def test_hyperparameters_that_the_approximation_bends_the_wrong_way_get_a_precision():
+    """The Schur complement of what is returned is what is returned with it; nothing changes where all is well."""
+    rng = np.random.default_rng(0)
+    split = SimpleNamespace(hyper=np.array([0, 3]), effect=np.array([1, 2, 4]))
+    root = rng.normal(size=(5, 5))
+    well = -(root @ root.T + 0.5 * np.eye(5))
+    precision, joint = _precisions(well, split)
+    np.testing.assert_array_equal(joint, -well)
+    np.testing.assert_allclose(np.linalg.inv(precision), np.linalg.inv(joint)[np.ix_(split.hyper, split.hyper)])
+    bent = well.copy()
+    bent[3, 3] += 30.0
+    precision, joint = _precisions(bent, split)
+    assert np.linalg.eigvalsh(precision)[0] == pytest.approx(LEAST_PRECISION)
+    np.testing.assert_allclose(np.linalg.inv(precision), np.linalg.inv(joint)[np.ix_(split.hyper, split.hyper)])
+    assert np.linalg.eigvalsh(joint)[0] > 0

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evalbayes.errors import OutcomesError as OutcomesError
     from evalbayes.errors import SamplingError as SamplingError
     from evalbayes.fit import fit as fit
+    from evalbayes.gate import gate as gate
     from evalbayes.outcomes import combine as combine
     from evalbayes.outcomes import describe as describe
     from evalbayes.outcomes import describe_tasks as describe_tasks
@@ -49,6 +50,7 @@ _FUNCTIONS = {
     "describe": "evalbayes.outcomes",
     "describe_tasks": "evalbayes.outcomes",
     "fit": "evalbayes.fit",
+    "gate": "evalbayes.gate",
     "load": "evalbayes.outcomes",
     "read": "evalbayes.read",
     "report": "evalbayes.report",
@@ -74,7 +76,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps `evalbayes.fit`, `.read` and `.report` functions although modules of those names exist.
+    """Keeps `evalbayes.fit`, `.gate`, `.read` and `.report` functions although modules of those names exist.
 
     Importing a submodule binds it on its package; without this, `import evalbayes.read.table` anywhere
     would turn `eb.read` from the function into the module.

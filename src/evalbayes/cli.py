@@ -7,15 +7,14 @@ import json
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalbayes import __version__
+from evalbayes import __version__, commands
+from evalbayes.console import open_source, progress
 from evalbayes.errors import EvalbayesError, SamplingError
 from evalbayes.options import (
     Assume,
@@ -25,7 +24,6 @@ from evalbayes.options import (
     ErrorsOption,
     JsonOption,
     ModelOption,
-    Planner,
     Population,
     ProbOption,
     QuietOption,
@@ -65,7 +63,7 @@ def read(
     from evalbayes.report.numbers import check_output
 
     check_output([output], sources)
-    boards = [_board(source, errors, column, quiet) for source in sources]
+    boards = [open_source(source, errors, column, quiet) for source in sources]
     board = boards[0] if len(boards) == 1 else combine(boards)
     save(board, output)
     _describe(board, as_json)
@@ -81,7 +79,7 @@ def describe(
     quiet: QuietOption = False,
 ) -> None:
     """Say what a board holds: coverage, runs, errors and the observed score of every config, or of every task."""
-    _describe(_board(board, errors, column, quiet), as_json, tasks=tasks)
+    _describe(open_source(board, errors, column, quiet), as_json, tasks=tasks)
 
 
 @app.command()
@@ -104,8 +102,8 @@ def fit(
     from evalbayes.storage import save_fit
 
     check_output([output], [board])
-    outcomes = _board(board, errors, column, quiet)
-    tree = run(outcomes, check_model(model), method=method.value, draws=draws, seed=seed, progress=_progress(quiet))
+    outcomes = open_source(board, errors, column, quiet)
+    tree = run(outcomes, check_model(model), method=method.value, draws=draws, seed=seed, progress=progress(quiet))
     save_fit(tree, output)
     if as_json:
         print(dumps(tree.attrs))
@@ -171,7 +169,7 @@ def answer(
         seed=seed,
         errors=errors.value,
         columns=columns_of(column),
-        progress=_progress(quiet),
+        progress=progress(quiet),
     )
     result = narrow(result, only or [])
     facts = board_of(*data)
@@ -179,48 +177,6 @@ def answer(
         print(dumps({"policies": facts.policies(), **numbers(result)}))
     else:
         show_answer(result, facts.policies())
-
-
-@app.command()
-def design(
-    source: Annotated[str, typer.Argument(metavar="BOARD|FIT", help="A board, or a fit saved by `evalbayes fit`.")],
-    cost_ratio: Annotated[float, typer.Option(help="The cost of one more task over that of one more run of a task.")],
-    width: Annotated[float, typer.Option(help="The interval wanted, end to end: 0.1 is ten points.")] = 0.1,
-    method: Annotated[
-        Planner | None, typer.Option(help="moments need no fit; the others fit a board first.", show_default="moments")
-    ] = None,
-    prob: ProbOption = 0.95,
-    seed: SeedOption = 0,
-    errors: ErrorsOption = Errors.missing,
-    column: ColumnOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Plan the next board: how many runs and tasks are worth their cost, and what gap this one resolves."""
-    from evalbayes.report.numbers import dumps
-    from evalbayes.report.plan import plan
-    from evalbayes.report.terminal import show
-
-    check_prob(prob)
-    found = plan(
-        source,
-        method=method and method.value,
-        cost_ratio=cost_ratio,
-        width=width,
-        prob=prob,
-        seed=seed,
-        errors=errors.value,
-        given=columns_of(column),
-        progress=_progress(quiet),
-    )
-    if as_json:
-        print(dumps(found.numbers))
-    else:
-        if not found.curve:
-            found.lines.extend(found.curve_lines)
-        show(found.lines, found.configs)
-        if found.curve:
-            show(found.curve_lines, found.curve)
 
 
 @app.command()
@@ -253,7 +209,7 @@ def report(
         prob=prob,
         errors=errors.value,
         columns=columns_of(column),
-        progress=_progress(quiet),
+        progress=progress(quiet),
     )
     text = sibling(page).read_text(encoding="utf-8")
     if as_json:
@@ -284,6 +240,10 @@ def datasets(as_json: JsonOption = False) -> None:
         print(dumps([dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]))
     else:
         show([], table)
+
+
+for command in commands.ALL:
+    app.command()(command)
 
 
 @app.callback(invoke_without_command=True)
@@ -327,22 +287,6 @@ def _fail(text: str, code: int) -> None:
 def _mute() -> None:
     """Point standard output at nothing, so that the interpreter's last flush does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _progress(quiet: bool) -> Callable[[str], None]:
-    start = time.perf_counter()
-
-    def say(text: str) -> None:
-        if not quiet:
-            print(f"[{time.perf_counter() - start:5.1f} s] {text}", file=sys.stderr, flush=True)
-
-    return say
-
-
-def _board(source: str, errors: Errors, column: list[str] | None, quiet: bool) -> "xr.Dataset":
-    from evalbayes.report import open_board
-
-    return open_board(source, errors=errors.value, columns=columns_of(column), progress=_progress(quiet))
 
 
 def _describe(board: "xr.Dataset", as_json: bool, *, tasks: bool = False) -> None:

@@ -30,6 +30,10 @@ STEP_TOLERANCE = 0.5
 """The expansion point is found when a round would move it by less, in posterior standard deviations: the gradient left
 over is part of the expansion, and the pilot draws move the hyperparameters."""
 
+LEAST_PRECISION = 0.1
+"""Of hyperparameters along any axis: they are of order one, and where the approximation bends the wrong way the pilot
+draws, weighted by the density itself, find how far they reach."""
+
 
 class Expansion(NamedTuple):
     """A point x = (h0, e0) and the log-likelihood's derivatives there.
@@ -136,7 +140,7 @@ def expand(density: Density, data: Data, start: np.ndarray, *, rounds: int = 8) 
     Raises
     ------
     SamplingError
-        If the rounds do not settle or the curvature there is not that of a maximum.
+        If the rounds do not settle.
     """
     split, along, prior_derivatives, _ = compiled(density)
     x = np.asarray(start, float)
@@ -152,8 +156,7 @@ def expand(density: Density, data: Data, start: np.ndarray, *, rounds: int = 8) 
             slope = second[np.ix_(split.effect, split.hyper)] - mixed
             at_mode = log_marginal(x)[1][split.effect] - gradient
             shift, skewness = _third_order(density, x, second, curvature + prior, data)
-            precision = _schur(marginal, split)
-            return Expansion(x, at_mode + shift, slope, curvature, skewness, precision, -marginal)
+            return Expansion(x, at_mode + shift, slope, curvature, skewness, *_precisions(marginal, split))
         x = x + unit @ step
     raise SamplingError("laplace: no maximum found (the density is flat or has a ridge); try method='latent'")
 
@@ -219,14 +222,18 @@ def _climb(value_and_gradient: Callable[[Any], Any], x: np.ndarray, unit: np.nda
     return np.asarray(minimize(objective, np.zeros_like(x), jac=True, method="L-BFGS-B", options=options).x)
 
 
-def _schur(marginal: np.ndarray, split: Split) -> np.ndarray:
-    """Return the precision of the hyperparameters with the effects integrated out."""
+def _precisions(marginal: np.ndarray, split: Split) -> tuple[np.ndarray, np.ndarray]:
+    """Return the precision of the hyperparameters with the effects integrated out, and that of the whole vector.
+
+    The first is the Schur complement of the second in it, raised to `LEAST_PRECISION` in both where it falls short.
+    """
     h, e = split.hyper, split.effect
-    cross = marginal[np.ix_(e, h)]
-    precision = -marginal[np.ix_(h, h)] - cross.T @ np.linalg.solve(-marginal[np.ix_(e, e)], cross)
-    if not np.linalg.eigvalsh(precision)[0] > 0:
-        raise SamplingError("laplace: the hyperparameters' curvature is not that of a maximum; try method='latent'")
-    return np.asarray(precision)
+    joint = -marginal
+    found = joint[np.ix_(h, h)] - joint[np.ix_(h, e)] @ np.linalg.solve(joint[np.ix_(e, e)], joint[np.ix_(e, h)])
+    values, vectors = np.linalg.eigh(found)
+    precision = (vectors * np.maximum(values, LEAST_PRECISION)) @ vectors.T
+    joint[np.ix_(h, h)] += precision - found
+    return precision, joint
 
 
 def _unit_of_length(second: np.ndarray) -> np.ndarray:

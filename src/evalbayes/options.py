@@ -57,6 +57,14 @@ class Planner(StrEnum):
     latent = "latent"
 
 
+class Form(StrEnum):
+    """How a table is printed: for a person or a pipe, for a comment on a pull request, for a program."""
+
+    text = "text"
+    markdown = "markdown"
+    json = "json"
+
+
 ROLES = (
     *("config", "task", "run", "shard", "outcome", "successes", "trials"),
     *("error_count", "status", "reducer", "published"),
@@ -77,6 +85,7 @@ ColumnOption = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="ROLE=NAME", help="The column of config, task, run, outcome, ...; repeatable."),
 ]
+FormatOption = Annotated[Form, typer.Option("--format", help="text, markdown (for a comment), or json.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 
 
@@ -88,6 +97,11 @@ def columns_of(pairs: list[str] | None) -> dict[str, str]:
             known = ", ".join(ROLES)
             raise typer.BadParameter(f"{role}{equals}: give ROLE=NAME, ROLE one of {known}", param_hint="--column")
     return {role: name for role, _, name in split}
+
+
+def form_of(form: Form, as_json: bool) -> Form:
+    """Return how to print: --json is short for --format json."""
+    return Form.json if as_json else form
 
 
 def check_prob(prob: float) -> None:

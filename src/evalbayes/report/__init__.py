@@ -205,7 +205,8 @@ def content_of(
         "findings": list(found),
         "fit": dict(fit.attrs),
         "checks": [asdict(check) for check in checks(seen, fit.attrs, answers.score)],
-        "answers": [observed, *map(numbers, answers.all()), *map(numbers, answers.repetition)],
+        "answers": [observed, *map(numbers, answers.all())],
+        "comparisons": [numbers(both) for both in answers.repetition],
     }
 
 

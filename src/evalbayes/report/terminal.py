@@ -1,17 +1,33 @@
 """Tables for standard output: drawn for a person at a terminal, tab-separated with `# ` lines for a pipe."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xarray as xr
 
-from evalbayes.report.numbers import columns, identity
+from evalbayes.options import Form
+from evalbayes.report.numbers import columns, dumps, identity
 from evalbayes.report.words import TARGETS, entitle
 
 
-def show(lines: Sequence[str], table: Mapping[str, Sequence[Any]]) -> None:
-    """Print the lines that say what the table is, then the table, given as equally long columns."""
+def show(
+    lines: Sequence[str],
+    table: Mapping[str, Sequence[Any]],
+    form: Form = Form.text,
+    numbers: Mapping[str, Any] | None = None,
+) -> None:
+    """Print the lines that say what the table is, then the table, given as equally long columns.
+
+    As JSON it is ``numbers`` that are printed, whole.
+    """
+    if form is Form.json:
+        print(dumps(numbers))
+        return
+    if form is Form.markdown:
+        print(markdown(lines, table))
+        return
     if sys.stdout.isatty():
         _draw(lines, table)
         return
@@ -20,6 +36,33 @@ def show(lines: Sequence[str], table: Mapping[str, Sequence[Any]]) -> None:
     print("\t".join(table))
     for row in zip(*table.values(), strict=True):
         print("\t".join(_cell(value).replace("\t", " ").replace("\n", " ") for value in row))
+
+
+def markdown(lines: Sequence[str], table: Mapping[str, Sequence[Any]]) -> str:
+    r"""Return lines and table as Markdown, the first line in bold; names from logs are shown as they are.
+
+    >>> print(markdown(["pass: no worse"], {"config": ["a|b"], "score": [0.5]}))
+    **pass: no worse**
+    <BLANKLINE>
+    | config | score |
+    | --- | ---: |
+    | a\|b | 0.5 |
+    """
+    said = [_escaped(line) for line in lines]
+    rule = ["---:" if _is_number(values) else "---" for values in table.values()]
+    rows = [[_escaped(_cell(value)) for value in row] for row in zip(*table.values(), strict=True)]
+    text = [f"**{said[0]}**", ""] if said else []
+    text += [*(f"- {line}" for line in said[1:]), ""] if said[1:] else []
+    return "\n".join([*text, *(f"| {' | '.join(row)} |" for row in ([*table], rule, *rows))])
+
+
+def _escaped(text: str) -> str:
+    """Return text that Markdown takes as it is, on one line."""
+    return re.sub(r"([\\`*_\[\]<>|#~@])", r"\\\1", " ".join(text.split()))
+
+
+def _is_number(values: Sequence[Any]) -> bool:
+    return all(value is None or isinstance(value, int | float) for value in values)
 
 
 def _draw(lines: Sequence[str], table: Mapping[str, Sequence[Any]]) -> None:
@@ -34,7 +77,7 @@ def _draw(lines: Sequence[str], table: Mapping[str, Sequence[Any]]) -> None:
         console.print(line)
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, values in table.items():
-        number = all(value is None or isinstance(value, int | float) for value in values)
+        number = _is_number(values)
         drawn.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="fold")
     for row in zip(*table.values(), strict=True):
         drawn.add_row(*(Text(_cell(value)) for value in row))

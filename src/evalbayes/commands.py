@@ -1,0 +1,165 @@
+"""The commands that decide something: plan a board, compare two entries, let a change through.
+
+Nothing heavy is imported until one runs.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evalbayes.console import open_source, progress
+from evalbayes.errors import ArgumentError
+from evalbayes.options import (
+    ColumnOption,
+    Errors,
+    ErrorsOption,
+    Form,
+    FormatOption,
+    JsonOption,
+    ModelOption,
+    Planner,
+    ProbOption,
+    QuietOption,
+    Sampler,
+    SamplerOption,
+    SeedOption,
+    Target,
+    check_model,
+    check_prob,
+    columns_of,
+    form_of,
+)
+
+
+def design(
+    source: Annotated[str, typer.Argument(metavar="BOARD|FIT", help="A board, or a fit saved by `evalbayes fit`.")],
+    cost_ratio: Annotated[float, typer.Option(help="The cost of one more task over that of one more run of a task.")],
+    width: Annotated[float, typer.Option(help="The interval wanted, end to end: 0.1 is ten points.")] = 0.1,
+    method: Annotated[
+        Planner | None, typer.Option(help="moments need no fit; the others fit a board first.", show_default="moments")
+    ] = None,
+    prob: ProbOption = 0.95,
+    seed: SeedOption = 0,
+    errors: ErrorsOption = Errors.missing,
+    column: ColumnOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Plan the next board: how many runs and tasks are worth their cost, and what gap this one resolves."""
+    from evalbayes.report.numbers import dumps
+    from evalbayes.report.plan import plan
+    from evalbayes.report.terminal import show
+
+    check_prob(prob)
+    found = plan(
+        source,
+        method=method and method.value,
+        cost_ratio=cost_ratio,
+        width=width,
+        prob=prob,
+        seed=seed,
+        errors=errors.value,
+        given=columns_of(column),
+        progress=progress(quiet),
+    )
+    if as_json:
+        print(dumps(found.numbers))
+    else:
+        if not found.curve:
+            found.lines.extend(found.curve_lines)
+        show(found.lines, found.configs)
+        if found.curve:
+            show(found.curve_lines, found.curve)
+
+
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="A config of SOURCE; or a source, when there are two.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="What A is compared with.")],
+    source: Annotated[str | None, typer.Argument(help="The board of both configs; left out for two sources.")] = None,
+    tasks: Annotated[Target, typer.Option(help="These tasks, or new tasks like them.")] = Target.sampled,
+    model: ModelOption = None,
+    method: SamplerOption = Sampler.auto,
+    prob: ProbOption = 0.95,
+    seed: SeedOption = 0,
+    errors: ErrorsOption = Errors.missing,
+    column: ColumnOption = None,
+    form: FormatOption = Form.text,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Compare two configs of a board, or two sources: A less B, by the model and by the bootstrap."""
+    from evalbayes.report.terminal import show
+    from evalbayes.report.versus import versus
+
+    check_prob(prob)
+    options: dict[str, Any] = {
+        "tasks": tasks.value,
+        "model": check_model(model),
+        "method": method.value,
+        "prob": prob,
+        "seed": seed,
+    }
+    boards = [open_source(one, errors, column, quiet) for one in ([source] if source else [first, second])]
+    if source:
+        found = versus(boards[0], {first: (first, second)}, progress=progress(quiet), **options)
+    else:
+        from evalbayes.gate import joined
+
+        labels = (f" ({Path(second).name})", f" ({Path(first).name})")
+        if labels[0] == labels[1]:
+            raise ArgumentError(f"compare: both sources are called {Path(first).name}; give two files of two names")
+        board, names, _ = joined(boards[1], boards[0], labels)
+        found = versus(board, names, progress=progress(quiet), **options)
+    show(found.lines, found.table, form_of(form, as_json), found.numbers)
+
+
+def gate(
+    base: Annotated[str, typer.Argument(metavar="BASE", help="The outcomes of the old version.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Those of the new version, on the same tasks.")],
+    max_regression: Annotated[float, typer.Option(help="The loss that is allowed: 0.02 is two points.")] = 0.02,
+    probability: Annotated[float, typer.Option(help="How probable a verdict has to be.")] = 0.95,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 also when the runs do not tell.")] = False,
+    tasks: Annotated[Target, typer.Option(help="These tasks, or new tasks like them.")] = Target.sampled,
+    model: ModelOption = None,
+    method: SamplerOption = Sampler.auto,
+    prob: ProbOption = 0.95,
+    seed: SeedOption = 0,
+    errors: ErrorsOption = Errors.missing,
+    column: ColumnOption = None,
+    form: FormatOption = Form.text,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Let a new version pass, or not: exit 1 when it is probably worse by more than is allowed."""
+    from evalbayes.gate import gate as judge
+    from evalbayes.report.numbers import columns, numbers
+    from evalbayes.report.terminal import show
+
+    check_prob(prob)
+    boards = [open_source(one, errors, column, quiet) for one in (base, new)]
+    result = judge(
+        *boards,
+        max_regression=max_regression,
+        probability=probability,
+        tasks=tasks.value,
+        prob=prob,
+        model=check_model(model),
+        method=method.value,
+        seed=seed,
+        progress=progress(quiet),
+    )
+    kept = ("config", "base", "new", "estimate", "lower", "upper", "regression", "verdict", "shared_tasks", "reason")
+    table = {name: values for name, values in columns(result).items() if name in kept}
+    table = {name: table[name] for name in kept if name != "reason" or any(table[name])}
+    lines = [
+        str(result.attrs["sentence"]),
+        f"estimate: new less base on {'new tasks' if tasks is Target.sampled else 'these tasks'}, {100 * prob:g}% "
+        f"interval; regression: the probability of a loss of more than {100 * max_regression:g} points",
+    ]
+    show(lines, table, form_of(form, as_json), {"verdict": result.attrs["verdict"], **numbers(result)})
+    if result.attrs["verdict"] == "fail" or (strict and result.attrs["verdict"] == "insufficient"):
+        raise typer.Exit(1)
+
+
+ALL = (design, compare, gate)

@@ -1,0 +1,84 @@
+"""The gate: verdicts on boards of known change, what it compares, and how often it is wrong."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from boards import counted
+from evalbayes import ArgumentError, OutcomesError, simulate
+from evalbayes.gate import VERDICTS, _changes, _pairs, _summed_up, _verdict, gate
+from evalbayes.posterior.draws import flat
+
+
+def version(intercept: float, tasks: int = 150, seed: int = 3, runs: int = 1) -> xr.Dataset:
+    return simulate.board(1, tasks, runs, seed=seed, intercept=intercept, config_sd=0.0)
+
+
+@pytest.mark.parametrize(("new", "verdict"), [(-0.9, "fail"), (1.2, "pass")])
+def test_a_change_that_is_there_is_found(new, verdict):
+    """150 tasks and a change of 20 points or so."""
+    result = gate(version(0.3), version(new), method="laplace")
+    print(result.attrs["sentence"], result.interval.values.round(3).tolist())
+    assert result.attrs["verdict"] == verdict
+    assert result.attrs["sentence"].startswith(verdict)
+    assert result.shared_tasks.item() == 150
+    assert (result.new - result.base).item() == pytest.approx(result.estimate.item(), abs=1e-12)
+    low, high = result.interval.values[0]
+    assert (high < 0) if verdict == "fail" else (low > -0.02)
+
+
+def test_few_tasks_are_insufficient_and_not_a_pass():
+    result = gate(version(0.3, tasks=12), version(0.3, tasks=12, seed=4).assign_coords(config=["other"]))
+    assert result.attrs["verdict"] == "insufficient"
+    assert result.config.values.tolist() == ["other"]
+
+
+def test_regression_is_the_share_of_draws_below_the_margin(fabricate):
+    """By hand, on draws that no sampler has seen: P(d < -m), both sides of every threshold."""
+    made = fabricate(np.ones((4, 8), int), np.full((4, 8), 2))
+    names = ["a (base)", "b (base)", "a (new)", "b (new)"]
+    for group in ("posterior", "observed_data", "constant_data"):
+        made[group] = made[group].to_dataset().assign_coords(config=names)
+    score = flat(made)["score"].transpose("config", "draw").values
+    result = _changes(made, ["a", "b"], "sampled", 0.95, 0.02)
+    for config in range(2):
+        change = score[2 + config] - score[config]
+        share = float(np.mean(change < -0.02))
+        assert float(result.regression[config]) == pytest.approx(share)
+        expected = "fail" if share >= 0.7 else "pass" if share <= 0.3 else "insufficient"
+        assert _verdict(result.regression, 0.7).values[config] == expected
+
+
+@pytest.mark.parametrize(
+    ("shares", "worst"), [((0.99, 0.0), "fail"), ((0.5, 0.0), "insufficient"), ((0.0, 0.01), "pass")]
+)
+def test_the_worst_verdict_is_the_boards(shares, worst):
+    verdict = _verdict(xr.DataArray(list(shares), dims="config"), 0.95)
+    result = xr.Dataset({"verdict": verdict, "reason": ("config", ["", ""])})
+    summed = _summed_up(result.assign_coords(max_regression=0.02, probability=0.95))
+    assert summed.attrs["verdict"] == worst
+    assert VERDICTS.index(worst) == min(VERDICTS.index(one) for one in verdict.values)
+
+
+def test_one_run_says_nothing_of_new_runs_of_these_tasks():
+    result = gate(version(0.3), version(-0.9), tasks="fixed", method="laplace")
+    assert result.attrs["verdict"] == "insufficient"
+    assert "one run per cell" in result.attrs["sentence"]
+    assert np.isnan(result.regression).all()
+
+
+def test_configs_are_compared_by_name_and_on_shared_tasks():
+    old = counted(np.array([[1, 0, 1], [1, 1, 0]]), 1)
+    pairs, shared = _pairs(old, old.isel(config=[1], task=[0, 2]))
+    assert pairs == {"c1": ("c1", "c1")}
+    assert shared.values.tolist() == [2]
+    with pytest.raises(OutcomesError, match="no config is on both"):
+        _pairs(old, old.assign_coords(config=["x", "y"]))
+    with pytest.raises(OutcomesError, match="shares no task"):
+        gate(version(0.3), version(0.3).assign_coords(task=[f"other-{i}" for i in range(150)]))
+
+
+@pytest.mark.parametrize(("option", "value"), [("max_regression", -0.1), ("probability", 0.5), ("prob", 1.0)])
+def test_what_is_out_of_range_is_refused(option, value):
+    with pytest.raises(ArgumentError, match=option):
+        gate(version(0.3), version(0.3), **{option: value})
