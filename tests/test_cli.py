@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evalbayes import board as leaderboard
 from evalbayes import cli, datasets, design, frequentist, outcomes, report, simulate
 from evalbayes.errors import SamplingError
 from evalbayes.storage import load_fit
@@ -478,3 +479,24 @@ def test_compare_refuses_what_is_not_there(run: Run, words: tuple[str, ...]) -> 
     assert done.code == 2
     assert done.err.startswith("evalbayes: ")
     assert done.err.count("\n") == 1
+
+
+def test_audit_prints_findings_first_and_groups_that_the_package_gives(run: Run, write: Callable[..., Path]) -> None:
+    rows = "".join(f"{c},t{t},{int(t < solved)},0.9\n" for c, solved in (("a", 30), ("b", 12)) for t in range(40))
+    log = write("config,task,outcome,published\n" + rows)
+    done = run("audit", log, "--quiet")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0].startswith("# 2 errors")
+    assert next(line for line in lines if line.startswith("error\tpublished_rate\ta"))
+    assert run("audit", log, "--quiet", "--strict").code == 1
+    clean = run("audit", "repeated_runs", "--reduce", "majority", "--json", "--quiet")
+    entries = clean.json["entries"]
+    groups = leaderboard.mcnemar_groups(datasets.load("repeated_runs"), reduce="majority")
+    assert {row["config"]: row["group"] for row in entries} == dict(
+        zip(groups.config.values.tolist(), groups.group.values.tolist(), strict=True)
+    )
+    assert [row["observed"] for row in entries] == sorted((row["observed"] for row in entries), reverse=True)
+    refused = run("audit", "repeated_runs", "--quiet")
+    assert refused.code == 0
+    assert "no groups: mcnemar_groups" in refused.out

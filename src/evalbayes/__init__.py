@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evalbayes import answer as answer
+    from evalbayes import board as board
     from evalbayes import check as check
     from evalbayes import datasets as datasets
     from evalbayes import design as design
@@ -42,7 +43,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = (
-    *("answer", "check", "datasets", "design", "frequentist", "models", "outcomes", "plots", "posterior", "simulate"),
+    *(
+        "answer",
+        "board",
+        "check",
+        "datasets",
+        "design",
+        "frequentist",
+        "models",
+        "outcomes",
+        "plots",
+        "posterior",
+        "simulate",
+    ),
 )
 _FUNCTIONS = {
     "combine": "evalbayes.outcomes",

@@ -12,6 +12,7 @@ from evalbayes.console import open_source, progress
 from evalbayes.errors import ArgumentError
 from evalbayes.options import (
     ColumnOption,
+    Correction,
     Errors,
     ErrorsOption,
     Form,
@@ -21,9 +22,11 @@ from evalbayes.options import (
     Planner,
     ProbOption,
     QuietOption,
+    Reduction,
     Sampler,
     SamplerOption,
     SeedOption,
+    SourceArgument,
     Target,
     check_model,
     check_prob,
@@ -162,4 +165,34 @@ def gate(
         raise typer.Exit(1)
 
 
-ALL = (design, compare, gate)
+def audit(
+    source: SourceArgument,
+    level: Annotated[float, typer.Option(help="Of the tests that separate an entry from its group's best.")] = 0.05,
+    correction: Annotated[Correction | None, typer.Option(help="Of all pairs of entries.", show_default="none")] = None,
+    reduce: Annotated[
+        Reduction | None, typer.Option(help="How several runs of a task become one outcome.", show_default="refused")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when there are errors.")] = False,
+    errors: ErrorsOption = Errors.missing,
+    column: ColumnOption = None,
+    form: FormatOption = Form.text,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Say what does not add up on a board, and give each entry its standard errors and its significance group."""
+    from evalbayes.report.audited import audited
+    from evalbayes.report.terminal import show
+
+    board = open_source(source, errors, column, quiet)
+    found = audited(board, level=level, correction=correction and correction.value, reduce=reduce and reduce.value)
+    how = form_of(form, as_json)
+    if how is not Form.json and found.findings["kind"]:
+        show(found.lines, found.findings, how)
+    elif how is not Form.json:
+        found.entry_lines[:0] = found.lines
+    show(found.entry_lines, found.entries, how, found.numbers)
+    if strict and any(severity == "error" for severity in found.findings["severity"]):
+        raise typer.Exit(1)
+
+
+ALL = (design, compare, gate, audit)

@@ -57,6 +57,20 @@ class Planner(StrEnum):
     latent = "latent"
 
 
+class Correction(StrEnum):
+    """How p-values are adjusted for their number."""
+
+    holm = "holm"
+    fdr_bh = "fdr_bh"
+
+
+class Reduction(StrEnum):
+    """How several runs of a task become one outcome."""
+
+    majority = "majority"
+    first = "first"
+
+
 class Form(StrEnum):
     """How a table is printed: for a person or a pipe, for a comment on a pull request, for a program."""
 
