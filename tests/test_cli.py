@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from evalbayes import board as leaderboard
-from evalbayes import cli, datasets, design, frequentist, outcomes, report, simulate
+from evalbayes import cli, datasets, design, frequentist, outcomes, pairs, report, simulate
 from evalbayes.errors import SamplingError
 from evalbayes.storage import load_fit
 
@@ -500,3 +500,18 @@ def test_audit_prints_findings_first_and_groups_that_the_package_gives(run: Run,
     refused = run("audit", "repeated_runs", "--quiet")
     assert refused.code == 0
     assert "no groups: mcnemar_groups" in refused.out
+
+
+def test_pairs_prints_every_target_with_the_packages_numbers(run: Run) -> None:
+    done = run("pairs", "repeated_runs", "--margin", "0.05", "--draws", "200", "--json", "--quiet")
+    assert done.code == 0
+    board = datasets.load("repeated_runs")
+    found = {one["method"]: one["values"][0] for one in done.json["answers"]}
+    assert found["exact"]["fraction"] == pairs.near_tie(board, "0.05").fraction.item()
+    dyadic = pairs.near_tie(board, "0.05", configs="sampled", method="dyadic")
+    assert [found["dyadic"][end] for end in ("lower", "upper")] == pytest.approx(dyadic.interval.values.tolist())
+    between = run("pairs", "repeated_runs", "--margin", "0.05", "--blocks", "prompt", "--format", "markdown", "--quiet")
+    assert between.out.startswith("**near ties within 0.05: ")
+    assert "2 blocks: block\\_bootstrap needs 4 or more" in between.out
+    assert run("pairs", "repeated_runs", "--margin", "wide", "--quiet").code == 2
+    assert run("pairs", "repeated_runs", "--margin", "0.05", "--cluster", "none", "--quiet").code == 2

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evalbayes import frequentist as frequentist
     from evalbayes import models as models
     from evalbayes import outcomes as outcomes
+    from evalbayes import pairs as pairs
     from evalbayes import plots as plots
     from evalbayes import posterior as posterior
     from evalbayes import simulate as simulate
@@ -43,19 +44,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = (
-    *(
-        "answer",
-        "board",
-        "check",
-        "datasets",
-        "design",
-        "frequentist",
-        "models",
-        "outcomes",
-        "plots",
-        "posterior",
-        "simulate",
-    ),
+    "answer",
+    "board",
+    "check",
+    "datasets",
+    "design",
+    "frequentist",
+    "models",
+    "outcomes",
+    "pairs",
+    "plots",
+    "posterior",
+    "simulate",
 )
 _FUNCTIONS = {
     "combine": "evalbayes.outcomes",

@@ -195,4 +195,30 @@ def audit(
         raise typer.Exit(1)
 
 
-ALL = (design, compare, gate, audit)
+def pairs(
+    source: SourceArgument,
+    margin: Annotated[str, typer.Option(help="Two scores this close are a near tie: 0.05 is five points.")],
+    cluster: Annotated[str | None, typer.Option(help="A column of the tasks: their repository, or suite.")] = None,
+    blocks: Annotated[
+        str | None, typer.Option(help="A column of the configs: only pairs between blocks count.")
+    ] = None,
+    draws: Annotated[int, typer.Option(help="Of each bootstrap.", min=100)] = 2000,
+    prob: ProbOption = 0.95,
+    seed: SeedOption = 0,
+    errors: ErrorsOption = Errors.missing,
+    column: ColumnOption = None,
+    form: FormatOption = Form.text,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Count near ties among all pairs of configs, and say what the count is worth for every target."""
+    from evalbayes.report.all_pairs import all_pairs
+    from evalbayes.report.terminal import show
+
+    check_prob(prob)
+    board = open_source(source, errors, column, quiet)
+    found = all_pairs(board, margin, cluster=cluster, blocks=blocks, prob=prob, seed=seed, draws=draws)
+    show(found.lines, found.table, form_of(form, as_json), found.numbers)
+
+
+ALL = (design, compare, gate, audit, pairs)
