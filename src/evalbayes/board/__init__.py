@@ -9,6 +9,8 @@ Four objects stay apart here, in names, headings and tooltips:
 """
 
 from evalbayes.board.audit import audit as audit
+from evalbayes.board.leaders import rank_sets as rank_sets
+from evalbayes.board.leaders import winner as winner
 from evalbayes.board.mcnemar import mcnemar_groups as mcnemar_groups
 from evalbayes.board.mcnemar import mcnemar_p as mcnemar_p
 from evalbayes.board.published import honesty_gate as honesty_gate
@@ -22,6 +24,8 @@ __all__ = [
     "impossible_triples",
     "mcnemar_groups",
     "mcnemar_p",
+    "rank_sets",
     "sign_flip",
     "standard_errors",
+    "winner",
 ]
