@@ -6,12 +6,14 @@ ICC 1 / (alpha + beta + 1). For each interval: coverage of mu and of the realise
 and the mean width in points.
 """
 
-import numpy as np
+from functools import partial
+
 import xarray as xr
 
 from evalbayes import frequentist
+from evalbayes.check.coverage import coverage
+from evalbayes.check.designs import rates
 from evalbayes.frequentist.targets import COVERS
-from evalbayes.outcomes import from_counts
 
 TASKS, RUNS, DATA_SETS = 99, 5, 1000
 PUBLISHED = {
@@ -42,22 +44,20 @@ PUBLISHED = {
 }
 
 
-def simulate(mean: float, icc: float, data_sets: int, seed: int) -> tuple[xr.Dataset, xr.DataArray]:
-    """Boards with one config per data set, each with its own tasks, and the realised mean rate of each."""
-    rng = np.random.default_rng(seed)
-    size = 1 / icc - 1
-    rates = rng.beta(mean * size, (1 - mean) * size, size=(data_sets, TASKS))
-    names = {"configs": [f"set{i:04}" for i in range(data_sets)], "tasks": [f"t{i:02}" for i in range(TASKS)]}
-    board = from_counts(rng.binomial(RUNS, rates), np.full(rates.shape, RUNS), **names)
-    return board, xr.DataArray(rates.mean(axis=1), dims="config", coords={"config": board.config.values})
+def study(mean: float, icc: float, data_sets: int = DATA_SETS, seed: int = 0, draws: int = 2000) -> xr.Dataset:
+    """Coverage of mu (target "sampled") and of the realised mean ("fixed"), and mean width, of all six intervals.
+
+    With fewer draws the bootstrap's quantiles come out narrower where rates are nearly all 0 or 1: at ICC 0.96 by 0.12
+    points with 1,000 and by 0.07 with 2,000, against 5,000.
+    """
+    methods = PUBLISHED[mean, icc]
+    asked = {
+        method: partial(frequentist.score, method=method, tasks=COVERS[method][-1], draws=draws) for method in methods
+    }
+    return coverage(asked, rates(mean, icc, tasks=TASKS, runs=RUNS, configs=data_sets), boards=1, seed=seed)
 
 
-def study(mean: float, icc: float, method: str, data_sets: int = DATA_SETS, seed: int = 0, draws: int = 1000):
-    """Coverage of mu and of the realised mean (%), mean width and its sd over data sets (points), of one interval."""
-    board, realised = simulate(mean, icc, data_sets, seed)
-    tasks = COVERS[method][-1]
-    interval = frequentist.score(board, tasks=tasks, method=method, draws=draws, prob=0.95).interval
-    lower, upper = interval.sel(ci_bound="lower"), interval.sel(ci_bound="upper")
-    covered = [100 * ((lower <= truth) & (truth <= upper)).mean().item() for truth in (mean, realised)]
-    width = 100 * (upper - lower)
-    return (*covered, width.mean().item(), width.std(ddof=1).item())
+def figures(found: xr.Dataset) -> tuple[float, float, float]:
+    """Return the three figures of one interval as they are published: in % and in points."""
+    sampled, fixed = (100 * found["coverage"].sel(target=target).item() for target in ("sampled", "fixed"))
+    return sampled, fixed, 100 * found["width"].item()

@@ -7,6 +7,7 @@ import xarray as xr
 
 from evalbayes.cells import flattened
 from evalbayes.errors import SamplingError
+from evalbayes.posterior.draws import population_remedy
 
 K_HAT = 0.5
 """Pareto k-hat below which importance weights have a usable variance (Vehtari et al. 2024)."""
@@ -145,7 +146,7 @@ def _model(attrs: Any) -> dict[str, Check]:
             0.0,
             "model",
             "1 where scores for new tasks disagree with the observed means: a wrong distribution of task effects",
-            "fit with task_density='mixture', or ask with population='reweighted'",
+            population_remedy(attrs),
         )
     if "dispersion" in attrs:
         found["dispersion"] = Check(

@@ -95,7 +95,8 @@ def difference(
     )
     result = bootstrap.withhold(result, why)
     result = bootstrap.withhold(result, why.where(result.shared_tasks == 0, ""), estimate=True)
-    return result.reindex(dict.fromkeys(dims, outcomes.config.values))
+    result = result.reindex(dict.fromkeys(dims, outcomes.config.values))
+    return result if reference is None else result.assign_coords(reference=reference)
 
 
 def _observed(board: Cells, pairs: Integers) -> Floats:

@@ -76,8 +76,14 @@ def refuse_failed_population(fit: xr.DataTree) -> None:
         raise SamplingError(
             f"tasks='sampled': the fitted population misses the observed means by {100 * seen['mean_gap']:+.1f} points "
             f"on average ({seen['mean_gap_se']:.1f} standard errors; {100 * seen['worst_gap']:+.1f} at worst); "
-            "fit with task_density='mixture', or ask with population='reweighted'"
+            f"{population_remedy(seen)}"
         )
+
+
+def population_remedy(attrs: Any) -> str:
+    """Return what to do about a population that disagrees with the observed means."""
+    fitted_normal = attrs.get("prior_task_density") == "normal"
+    return ("fit with task_density='mixture', or " if fitted_normal else "") + "ask with population='reweighted'"
 
 
 def future_score_draws(fit: xr.DataTree, *, tasks: str, population: str = "model") -> xr.DataArray:
