@@ -11,7 +11,7 @@ from statsmodels.stats.multitest import multipletests
 from boards import counted, recorded
 from evalbayes import datasets, read, simulate
 from evalbayes.check import copies
-from evalbayes.check.copies import CAUTION, NOT_REPEATED
+from evalbayes.check.copies import CAUTION, NOT_REPEATED, STILL
 from evalbayes.check.runs import NO_OUTCOME, holm
 from evalbayes.errors import ArgumentError
 from evalbayes.outcomes import apply_error_policy
@@ -94,7 +94,7 @@ def test_case_47_no_flips_seen_is_not_no_noise():
     assert seen.steady_p.isnull().all()
     assert seen.p.isnull().all()
     assert seen.attrs["pairs"].startswith("fewer than three runs")
-    assert seen.attrs["verdict"] == "nothing looks copied; no cell varies in 'c0' (at most 31.2% of its cells would)"
+    assert seen.attrs["verdict"] == f"{STILL}; no cell varies in 'c0' (at most 31.2% of its cells would)"
 
 
 @pytest.mark.parametrize("errors", [0.0, 0.1])

@@ -497,6 +497,10 @@ def test_audit_prints_findings_first_and_groups_that_the_package_gives(run: Run,
         zip(groups.config.values.tolist(), groups.group.values.tolist(), strict=True)
     )
     assert [row["observed"] for row in entries] == sorted((row["observed"] for row in entries), reverse=True)
+    holm = run("audit", "repeated_runs", "--reduce", "majority", "--correction", "holm", "--json", "--quiet")
+    (row,) = (row for row in holm.json["entries"] if row["config"] == "GPT-4.1 (detailed)")
+    adjusted = leaderboard.mcnemar_groups(datasets.load("repeated_runs"), reduce="majority", correction="holm")
+    assert row["p_anchor_adjusted"] == pytest.approx(adjusted.p_anchor_adjusted.sel(config=row["config"]).item())
     refused = run("audit", "repeated_runs", "--quiet")
     assert refused.code == 0
     assert "no groups: mcnemar_groups" in refused.out

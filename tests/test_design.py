@@ -225,3 +225,18 @@ def test_pilots_that_cannot_be(board):
         design.pilot(simulate.board(3, 20, 1))
     with pytest.raises(NotIdentifiedError, match="each half"):
         design.pilot(board.isel(task=slice(0, 3)))
+
+
+def test_where_no_task_moves_the_difference_no_gap_is_claimed():
+    """Two entries that pass the same tasks, or everything: a variance of 0 is no certainty."""
+    twins = from_counts([[1, 0, 1, 0]] * 2, [[1] * 4] * 2, configs=["a", "b"], tasks=list("wxyz"))
+    found = design.resolution(twins).sel(config="a", opponent="b")
+    assert np.isnan(found.paired)
+    assert found.unpaired > 0
+    sure = design.resolution(from_counts([[1] * 4] * 2, [[1] * 4] * 2, configs=["a", "b"], tasks=list("wxyz")))
+    assert np.isnan(sure.unpaired).all()
+    for wrong in (lambda: design.smallest_gap(1.5, 10), lambda: design.smallest_gap(0.5, 10, power=0.01)):
+        with pytest.raises(ArgumentError):
+            wrong()
+    with pytest.raises(ArgumentError, match="discordant"):
+        design.smallest_lead(-1)

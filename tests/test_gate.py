@@ -41,21 +41,29 @@ def test_regression_is_the_share_of_draws_below_the_margin(fabricate):
         made[group] = made[group].to_dataset().assign_coords(config=names)
     score = flat(made)["score"].transpose("config", "draw").values
     result = _changes(made, ["a", "b"], "sampled", 0.95, 0.02)
+    none = xr.zeros_like(result.regression)
+    result = result.assign(lost_tasks=none, more_errors=none)
     for config in range(2):
         change = score[2 + config] - score[config]
         share = float(np.mean(change < -0.02))
         assert float(result.regression[config]) == pytest.approx(share)
         expected = "fail" if share >= 0.7 else "pass" if share <= 0.3 else "insufficient"
-        assert _verdict(result.regression, 0.7).values[config] == expected
+        assert _verdict(result, 0.02, 0.7).values[config] == expected
+        crashed = result.assign(more_errors=none + 0.1)
+        assert _verdict(crashed, 0.02, 0.7).values[config] == expected.replace("pass", "insufficient")
 
 
 @pytest.mark.parametrize(
     ("shares", "worst"), [((0.99, 0.0), "fail"), ((0.5, 0.0), "insufficient"), ((0.0, 0.01), "pass")]
 )
 def test_the_worst_verdict_is_the_boards(shares, worst):
-    verdict = _verdict(xr.DataArray(list(shares), dims="config"), 0.95)
-    result = xr.Dataset({"verdict": verdict, "reason": ("config", ["", ""])})
-    summed = _summed_up(result.assign_coords(max_regression=0.02, probability=0.95))
+    none = ("config", [0.0, 0.0])
+    result = xr.Dataset({"regression": ("config", list(shares)), "lost_tasks": none, "more_errors": none})
+    verdict = _verdict(result, 0.02, 0.95)
+    result = result.assign(verdict=verdict, reason=("config", ["", ""])).assign_coords(config=["a", "b"])
+    result = result.assign_coords(max_regression=0.02, probability=0.95).assign_attrs(only_base="", only_new="c")
+    summed = _summed_up(result)
+    assert "on the new board alone: c" in summed.attrs["sentence"]
     assert summed.attrs["verdict"] == worst
     assert VERDICTS.index(worst) == min(VERDICTS.index(one) for one in verdict.values)
 
@@ -82,3 +90,18 @@ def test_configs_are_compared_by_name_and_on_shared_tasks():
 def test_what_is_out_of_range_is_refused(option, value):
     with pytest.raises(ArgumentError, match=option):
         gate(version(0.3), version(0.3), **{option: value})
+
+
+def test_crashes_and_missing_configs_do_not_pass():
+    """Failures that became errors are no improvement, and a config that is gone is no pass."""
+    base = counted(np.array([[1] * 40 + [0] * 20, [1] * 50 + [0] * 10]), 1)
+    crashed = base.isel(config=[0]).copy(deep=True)
+    crashed["trials"][0, 40:] = 0
+    crashed["errors"][0, 40:] = 1
+    result = gate(base, crashed, method="laplace")
+    assert result.lost_tasks.item() == pytest.approx(20 / 60)
+    assert result.more_errors.item() == pytest.approx(20 / 60)
+    assert result.verdict.item() == "insufficient"
+    assert "c0: 33.3% of the base's tasks have no scored run" in result.attrs["sentence"]
+    assert "on the base alone: c1" in result.attrs["sentence"]
+    assert result.attrs["verdict"] == "insufficient"

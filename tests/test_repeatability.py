@@ -366,3 +366,37 @@ def test_where_the_sides_part_the_verdict_says_why(fabricate):
     agree = compare("icc", made, board).verdict.str.startswith("agree")
     assert (compare("icc", made, board).why.where(agree, "") == "").all()
     assert "why" not in compare("score", made, board)
+
+
+def test_rounding_is_no_variance_and_a_withheld_answer_has_no_shape():
+    """A spread that the noise explains to the last digit is none: the ceiling is inf, not 1e16."""
+    trials = np.array([[1, 1, 2, 1, 3, 0, 2, 1], [1] * 8])
+    board = board_of(np.array([[0, 1, 1, 1, 2, 0, 0, 0], [1] * 8]), trials)
+    assert frequentist.between_variance(board, draws=50).raw[0].item() == 0.0
+    assert frequentist.ceiling(board, draws=50).estimate[0].item() == np.inf
+    shaped = frequentist.icc(board, method="beta_binomial_ml", draws=50)
+    assert np.isnan([shaped.alpha[1], shaped.beta[1]]).all()
+    many = board_of(np.array([[3000, 1]]), np.array([[5000, 2]]))
+    with pytest.raises(ArgumentError, match=r"5,000 runs.*moments"):
+        frequentist.icc(many, method="beta_binomial_ml")
+
+
+@pytest.mark.filterwarnings("error")
+def test_where_only_runs_cost_and_tasks_are_alike_one_run_is_best():
+    alike = board_of(np.full((1, 8), 1), np.full((1, 8), 2))
+    best = frequentist.optimal_runs(alike, cost_ratio=0, draws=50)
+    assert (best.estimate.item(), best.whole.item(), best.reason.item()) == (0.0, 1.0, "")
+
+
+def test_another_board_than_the_fits_is_refused(made):
+    board = board_of(SUCCESSES, TRIALS)
+    with pytest.raises(OutcomesError, match="on one side alone"):
+        compare("icc", made, board.isel(task=slice(0, 7)))
+    with pytest.raises(OutcomesError, match="other runs"):
+        compare("icc", made, board_of(SUCCESSES, TRIALS + 1))
+    for wrong in ("runs.csv", xr.Dataset()):
+        with pytest.raises(ArgumentError, match="give a board"):
+            frequentist.icc(wrong)
+    for option, value in (("draws", 1), ("seed", -1), ("prob", 1.5), ("pooled", 3)):
+        with pytest.raises(ArgumentError, match=option):
+            frequentist.icc(board, **{option: value})

@@ -361,9 +361,9 @@ def test_the_page_says_what_repetition_buys_and_where_the_two_sides_part(fabrica
     trials = np.full((3, 40), 4)
     successes = np.random.default_rng(4).binomial(trials, 0.5)
     successes[0] = np.tile([0, 4], 20)
-    names = {"configs": ["steady", "<b>", "noisy"], "tasks": [f"t{i}" for i in range(40)]}
-    board = from_counts(successes, trials, **names)
     fit = fabricate(successes, trials)
+    names = {"configs": ["steady", "<b>", "noisy"], "tasks": fit["constant_data"]["task"].values.tolist()}
+    board = from_counts(successes, trials, **names)
     for group in ("posterior", "observed_data", "constant_data"):
         fit[group] = fit[group].to_dataset().assign_coords(config=names["configs"])
     both = tuple(compare(quantity, fit, board) for quantity in ("icc", "ceiling"))

@@ -109,10 +109,11 @@ def compare(
     else:
         from evalbayes.gate import joined
 
-        labels = (f" ({Path(second).name})", f" ({Path(first).name})")
-        if labels[0] == labels[1]:
-            raise ArgumentError(f"compare: both sources are called {Path(first).name}; give two files of two names")
-        board, names, _ = joined(boards[1], boards[0], labels)
+        same = Path(first).name == Path(second).name
+        old, new = (one if same else Path(one).name for one in (second, first))
+        if first == second:
+            raise ArgumentError(f"compare: {first} and {second} are one source; give two")
+        board, names, _ = joined(boards[1], boards[0], (f" ({old})", f" ({new})"))
         found = versus(board, names, progress=progress(quiet), **options)
     show(found.lines, found.table, form_of(form, as_json), found.numbers)
 
@@ -136,6 +137,7 @@ def gate(
 ) -> None:
     """Let a new version pass, or not: exit 1 when it is probably worse by more than is allowed."""
     from evalbayes.gate import gate as judge
+    from evalbayes.report.board import policies_of
     from evalbayes.report.numbers import columns, numbers
     from evalbayes.report.terminal import show
 
@@ -152,15 +154,20 @@ def gate(
         seed=seed,
         progress=progress(quiet),
     )
-    kept = ("config", "base", "new", "estimate", "lower", "upper", "regression", "verdict", "shared_tasks", "reason")
-    table = {name: values for name, values in columns(result).items() if name in kept}
-    table = {name: table[name] for name in kept if name != "reason" or any(table[name])}
+    kept = ("config", "base", "new", "estimate", "lower", "upper", "regression", "verdict", "shared_tasks")
+    extra = ("lost_tasks", "more_errors", "reason")
+    table = columns(result)
+    table = {name: table[name] for name in (*kept, *extra) if name in kept or any(table[name])}
+    sides = zip(("base", "new"), boards, strict=True)
+    policies = [f"{side}: {said}" for side, board in sides for said in policies_of(board)]
     lines = [
         str(result.attrs["sentence"]),
         f"estimate: new less base on {'new tasks' if tasks is Target.sampled else 'these tasks'}, {100 * prob:g}% "
         f"interval; regression: the probability of a loss of more than {100 * max_regression:g} points",
+        *policies,
     ]
-    show(lines, table, form_of(form, as_json), {"verdict": result.attrs["verdict"], **numbers(result)})
+    said = {name: result.attrs[name] for name in ("verdict", "sentence", "only_base", "only_new")}
+    show(lines, table, form_of(form, as_json), {**said, "policies": policies, **numbers(result)})
     if result.attrs["verdict"] == "fail" or (strict and result.attrs["verdict"] == "insufficient"):
         raise typer.Exit(1)
 

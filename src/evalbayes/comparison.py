@@ -8,7 +8,8 @@ import xarray as xr
 
 from evalbayes import components
 from evalbayes.answer import IDENTITY, SCHEMA, check
-from evalbayes.errors import ArgumentError
+from evalbayes.errors import ArgumentError, OutcomesError
+from evalbayes.schema import require_board
 
 AGREE_WITHIN = 0.05
 """Two simulated probabilities this close are called the same; their intervals only hold simulation error."""
@@ -67,6 +68,8 @@ def compare(
     ------
     ValueError
         If the quantity is not answered on both sides, or the answers are not about the same thing.
+    OutcomesError
+        If the board is not the fit's.
     NotIdentifiedError
         Whatever either side cannot answer.
 
@@ -80,11 +83,29 @@ def compare(
     both = [name for name in frequentist.__all__ if hasattr(posterior, name)]
     if quantity not in both:
         raise ArgumentError(f"compare: no {quantity!r} on both sides; choose from {', '.join(both)}")
+    _check_same_board(fit, outcomes)
     of_fit = {name: keyword.pop(name) for name in FIT_ONLY if name in keyword}
     target: dict[str, Any] = {"tasks": tasks, "configs": configs, "prob": prob, **keyword}
     bayesian = getattr(posterior, quantity)(fit, **target, **of_fit)
     joined = side_by_side(bayesian, getattr(frequentist, quantity)(outcomes, seed=seed, method=method, **target))
     return _explained(joined, outcomes, keyword) if quantity in components.QUANTITIES else joined
+
+
+def _check_same_board(fit: xr.DataTree, outcomes: xr.Dataset) -> None:
+    """Refuse a board that the fit was not made of: two answers about two boards are no comparison."""
+    require_board(outcomes)
+    if not isinstance(fit, xr.DataTree) or "constant_data" not in fit.children:
+        return
+    trials, mine = (
+        one.reset_coords(drop=True).transpose("config", "task")
+        for one in (fit["constant_data"].to_dataset()["trials"], outcomes["trials"])
+    )
+    for dim in ("config", "task"):
+        other = set(map(str, trials[dim].values)) ^ set(map(str, mine[dim].values))
+        if other:
+            raise OutcomesError(f"compare: {dim} {min(other)!r} is on one side alone; give the fit's own board")
+    if not bool((trials == mine).all()):
+        raise OutcomesError("compare: the fit was made of other runs than the board has; give the fit's own board")
 
 
 def _explained(joined: xr.Dataset, outcomes: xr.Dataset, keyword: dict[str, Any]) -> xr.Dataset:

@@ -111,7 +111,8 @@ def design_factor(r: Any, runs: int) -> Any:
 
 def optimal_runs(r: Any, cost_ratio: float) -> Any:
     """Return R*, the runs a task that make the variance least at a fixed cost, as a real number."""
-    return np.sqrt(r * cost_ratio)
+    # Where only runs cost one run is best, also where tasks do not differ.
+    return np.sqrt(r * cost_ratio) if cost_ratio > 0 else 0.0 * np.minimum(r, 1.0)
 
 
 def whole_runs(r: Any, cost_ratio: float) -> Any:
@@ -159,7 +160,10 @@ def check_cost_ratio(cost_ratio: Any) -> float:
 
 def pooled_names(pooled: Iterable[str] | None, labels: list[str], reference: str | None) -> list[str]:
     """Return the configs to pool, or refuse what is none; the reference itself has no difference to pool."""
-    names = [pooled] if isinstance(pooled, str) else [] if pooled is None else list(pooled)
+    given: Any = [] if pooled is None else [pooled] if isinstance(pooled, str) else pooled
+    names = np.asarray(given, dtype=object).tolist()
+    if not isinstance(names, list):
+        raise ArgumentError(f"pooled={pooled!r}: give the names of configs")
     missing = [name for name in names if name not in labels]
     if missing:
         raise OutcomesError(f"pooled: config {missing[0]!r} is not on the board; see evalbayes.describe")

@@ -17,8 +17,11 @@ from evalbayes import components
 from evalbayes.answer import check, check_prob, from_draws
 from evalbayes.errors import ArgumentError, check_whole
 from evalbayes.pilot import pilot as pilot
+from evalbayes.schema import require_board
 from evalbayes.textbook import quantile
 
+ROUNDING = 1e-9
+"""A gap below this is rounding error of none."""
 RUNS = (1, 2, 3, 4, 5, 6, 8, 10, 16)
 
 
@@ -26,7 +29,7 @@ def cost_curve(
     source: xr.DataTree | xr.Dataset,
     *,
     cost_ratio: float,
-    runs: Iterable[int] = RUNS,
+    runs: int | Iterable[int] = RUNS,
     prob: float = 0.95,
     reference: str | None = None,
     pooled: Iterable[str] | None = None,
@@ -87,7 +90,7 @@ def tasks_needed(
     source: xr.DataTree | xr.Dataset,
     *,
     width: float,
-    runs: Iterable[int] = RUNS,
+    runs: int | Iterable[int] = RUNS,
     prob: float = 0.95,
     reference: str | None = None,
     pooled: Iterable[str] | None = None,
@@ -213,7 +216,8 @@ def resolution(outcomes: xr.Dataset, *, prob: float = 0.95, power: float = 0.8) 
     -------
     xarray.Dataset
         Over ``(config, opponent)``, in proportions: ``paired``, ``unpaired``, ``observed`` (the difference on shared
-        tasks), ``shared`` (how many). NaN for a config against itself, and with fewer than two shared tasks.
+        tasks), ``shared`` (how many). NaN for a config against itself, with fewer than two shared tasks, and where no
+        task moves the difference: a variance of 0 is no certainty.
 
     Examples
     --------
@@ -225,7 +229,7 @@ def resolution(outcomes: xr.Dataset, *, prob: float = 0.95, power: float = 0.8) 
     """
     check_prob(prob)
     z = quantile(prob) + NormalDist().inv_cdf(_check_power(power))
-    trials = outcomes["trials"].reset_coords(drop=True)
+    trials = require_board(outcomes)["trials"].reset_coords(drop=True)
     first = outcomes["successes"].reset_coords(drop=True) / trials.where(trials > 0)
     second = first.rename(config="opponent")
     both = first.notnull() & second.notnull()
@@ -238,8 +242,8 @@ def resolution(outcomes: xr.Dataset, *, prob: float = 0.95, power: float = 0.8) 
         "unpaired": z * ((own[0] + own[1]) / shared) ** 0.5,
         "observed": gap.mean("task"),
     }
-    with np.errstate(divide="ignore", invalid="ignore"):
-        result = xr.Dataset({name: fact.where(able) for name, fact in facts.items()})
+    seen = {name: able if name == "observed" else able & (fact > ROUNDING) for name, fact in facts.items()}
+    result = xr.Dataset({name: fact.where(seen[name]) for name, fact in facts.items()})
     return result.assign(shared=shared).assign_coords(tasks="sampled", configs="fixed", ci_prob=prob, power=power)
 
 
@@ -254,6 +258,8 @@ def smallest_gap(score: float, tasks: int, *, prob: float = 0.95, power: float =
     (0.1547, 0.0722)
     """
     check_prob(prob)
+    if not 0 < score < 1:
+        raise ArgumentError(f"score={score}: give a score between 0 and 1, both excluded")
     z = quantile(prob) + NormalDist().inv_cdf(_check_power(power))
     return float(z * np.sqrt(2 * score * (1 - score) / _check_tasks(tasks)))
 
@@ -270,6 +276,7 @@ def smallest_lead(discordant: int, *, level: float = 0.05) -> int | None:
     [None, 6, 10, 14, 20]
     """
     check_prob(level)
+    check_whole("discordant", discordant, 0)
     for fewer in range(discordant // 2, -1, -1):
         if stats.binomtest(fewer, discordant, 0.5).pvalue <= level:
             return discordant - 2 * fewer
@@ -289,8 +296,9 @@ def _of_components(
     return resampled.answered(source, resampled.Asked(quantity, "sampled", "fixed", **asked), function)
 
 
-def _over_runs(answer: Callable[[int], xr.Dataset], runs: Iterable[int]) -> xr.Dataset:
-    counts = [components.check_runs(count) for count in runs]
+def _over_runs(answer: Callable[[int], xr.Dataset], runs: int | Iterable[int]) -> xr.Dataset:
+    asked = [int(runs)] if isinstance(runs, int | np.integer) else runs
+    counts = list(dict.fromkeys(components.check_runs(count) for count in asked))
     if not counts:
         raise ArgumentError("runs=[]: give the numbers of runs to look at")
     return check(xr.concat([answer(count) for count in counts], "runs").assign_coords(runs=counts))
@@ -309,6 +317,6 @@ def _check_tasks(tasks: Any) -> int:
 
 
 def _check_power(power: float) -> float:
-    if not 0 < power < 1:
-        raise ArgumentError(f"power={power}: give a probability between 0 and 1, such as 0.8")
+    if not 0.5 <= power < 1:
+        raise ArgumentError(f"power={power}: give a probability from 0.5 to 1, such as 0.8")
     return power

@@ -30,6 +30,8 @@ STEP_TOLERANCE = 0.5
 """The expansion point is found when a round would move it by less, in posterior standard deviations: the gradient left
 over is part of the expansion, and the pilot draws move the hyperparameters."""
 
+FLAT = 1e-6
+"""A precision this small is that of a density without an end; one that is negative is an error of the approximation."""
 LEAST_PRECISION = 0.1
 """Of hyperparameters along any axis: they are of order one, and where the approximation bends the wrong way the pilot
 draws, weighted by the density itself, find how far they reach."""
@@ -140,7 +142,7 @@ def expand(density: Density, data: Data, start: np.ndarray, *, rounds: int = 8) 
     Raises
     ------
     SamplingError
-        If the rounds do not settle.
+        If the rounds do not settle, or the density is flat.
     """
     split, along, prior_derivatives, _ = compiled(density)
     x = np.asarray(start, float)
@@ -231,6 +233,8 @@ def _precisions(marginal: np.ndarray, split: Split) -> tuple[np.ndarray, np.ndar
     joint = -marginal
     found = joint[np.ix_(h, h)] - joint[np.ix_(h, e)] @ np.linalg.solve(joint[np.ix_(e, e)], joint[np.ix_(e, h)])
     values, vectors = np.linalg.eigh(found)
+    if np.abs(values).min() < FLAT:
+        raise SamplingError("laplace: the density is flat along some hyperparameter; try method='latent'")
     precision = (vectors * np.maximum(values, LEAST_PRECISION)) @ vectors.T
     joint[np.ix_(h, h)] += precision - found
     return precision, joint

@@ -4,10 +4,11 @@ Both versions are put on one board and fitted together, so that what is hard for
 new version less that of the old and m the regression allowed, the gate looks at P(d < -m) under the posterior::
 
     P(d < -m) >= probability    fail: worse than allowed
-    P(d >= -m) >= probability   pass: not worse than allowed
+    P(d >= -m) >= probability   pass: not worse than allowed, and no more of the base's tasks lost than that
     else                        insufficient: these runs do not tell; run more tasks or, for fixed tasks, more runs
 
-A gate that passed whatever it could not condemn would reward small test sets.
+A gate that passed whatever it could not condemn would reward small test sets; one that looked at scored runs alone
+would reward crashes.
 """
 
 from collections.abc import Callable
@@ -19,10 +20,13 @@ import xarray as xr
 from evalbayes.answer import check_prob, from_draws
 from evalbayes.errors import ArgumentError, OutcomesError, SamplingError
 from evalbayes.outcomes import combine
+from evalbayes.schema import require_board, scored_trials
 
 BASE, NEW = " (base)", " (new)"
 VERDICTS = ("fail", "insufficient", "pass")
 """Worst first."""
+
+LOSSES = {"lost_tasks": "of the base's tasks have no scored run", "more_errors": "more attempts errored"}
 
 
 def gate(
@@ -61,8 +65,10 @@ def gate(
     -------
     xarray.Dataset
         An answer over ``config``: the difference new less base with its interval, ``regression`` (P(d < -m)),
-        ``verdict`` (``"pass"``, ``"fail"``, ``"insufficient"``), ``base``, ``new`` (posterior mean scores) and
-        ``shared_tasks``; attrs ``verdict``, the worst of them, and ``sentence``.
+        ``verdict`` (``"pass"``, ``"fail"``, ``"insufficient"``), ``base``, ``new`` (posterior mean scores),
+        ``shared_tasks``, ``lost_tasks`` (share of the base's scored tasks without a scored run in the new version) and
+        ``more_errors`` (share of attempts that ended without a score, new less base); attrs ``verdict``, the worst of
+        them, ``sentence``, and ``only_base``, ``only_new``, configs that are on one board alone.
 
     Raises
     ------
@@ -83,9 +89,12 @@ def gate(
     check_prob(prob)
     _check(max_regression, probability)
     board, pairs, shared = joined(base, new)
+    sides = _pairs(base, new)[0]
     tree = _fitted(board, model, method=method, draws=draws, seed=seed, progress=progress)
     result = _changes(tree, list(pairs), tasks, prob, max_regression)
-    result = result.assign(verdict=_verdict(result.regression, probability), shared_tasks=shared)
+    result = result.assign(_losses(base, new, sides, shared) | {"shared_tasks": shared})
+    result = result.assign(verdict=_verdict(result, max_regression, probability))
+    result = result.assign_attrs(only_base=_others(base, sides, 0), only_new=_others(new, sides, 1))
     return _summed_up(result.assign_coords(max_regression=max_regression, probability=probability))
 
 
@@ -149,7 +158,7 @@ def _check(max_regression: float, probability: float) -> None:
 
 def _pairs(base: xr.Dataset, new: xr.Dataset) -> tuple[dict[str, tuple[str, str]], xr.DataArray]:
     """Return which config of one board is held against which of the other, by name, and the tasks that both ran."""
-    old, late = (board["config"].values.tolist() for board in (base, new))
+    old, late = (require_board(board)["config"].values.tolist() for board in (base, new))
     pairs = {name: (name, name) for name in late if name in old}
     if len(old) == len(late) == 1:
         pairs = {late[0]: (old[0], late[0])}
@@ -174,23 +183,58 @@ def _side(board: xr.Dataset, members: list[str], pairs: dict[str, tuple[str, str
     return board.sel(config=members).assign_coords(config=[name + side for name in pairs])
 
 
-def _verdict(worse: xr.DataArray, probability: float) -> xr.DataArray:
-    verdict: xr.DataArray = xr.where(
-        worse >= probability, "fail", xr.where(1 - worse >= probability, "pass", "insufficient")
-    )
+def _losses(
+    base: xr.Dataset, new: xr.Dataset, sides: dict[str, tuple[str, str]], shared: xr.DataArray
+) -> dict[str, xr.DataArray]:
+    """Return what the new version lost of the base's tasks, and how many more of its attempts had no score."""
+    lost, errors = [], []
+    for name, pair in sides.items():
+        old, late = (board.sel(config=who) for board, who in zip((base, new), pair, strict=True))
+        lost.append(1 - float(shared.sel(config=name)) / int((old["trials"] > 0).sum()))
+        shares = [float(one["errors"].sum()) / int((scored_trials(one) + one["errors"]).sum()) for one in (old, late)]
+        errors.append(shares[1] - shares[0])
+    coords = {"config": list(sides)}
+    return {
+        "lost_tasks": xr.DataArray(lost, dims="config", coords=coords),
+        "more_errors": xr.DataArray(errors, dims="config", coords=coords),
+    }
+
+
+def _others(board: xr.Dataset, sides: dict[str, tuple[str, str]], side: int) -> str:
+    """Return the configs of a board that are held against none of the other."""
+    used = {both[side] for both in sides.values()}
+    return ", ".join(name for name in board["config"].values.tolist() if name not in used)
+
+
+def _verdict(result: xr.Dataset, max_regression: float, probability: float) -> xr.DataArray:
+    """Judge each config; what crashed more than is allowed does not pass by the runs that did not."""
+    worse = result.regression
+    crashed = (result.lost_tasks > max_regression) | (result.more_errors > max_regression)
+    passed = (1 - worse >= probability) & ~crashed
+    verdict: xr.DataArray = xr.where(worse >= probability, "fail", xr.where(passed, "pass", "insufficient"))
     return verdict.astype(object)
 
 
 def _summed_up(result: xr.Dataset) -> xr.Dataset:
     """Add the worst verdict, and one sentence for all."""
     counts = {verdict: int((result.verdict == verdict).sum()) for verdict in VERDICTS}
+    counts["insufficient"] += bool(result.attrs["only_base"])
     worst = next(verdict for verdict in VERDICTS if counts[verdict])
-    points = f"{100 * float(result.max_regression):g} points"
+    points, sure = (
+        f"{100 * float(result.max_regression):g} points",
+        f"with a probability of {float(result.probability):g}",
+    )
     meaning = {
-        "fail": f"worse by more than {points} with a probability of {float(result.probability):g} or more",
-        "insufficient": f"these runs do not tell whether a score fell by more than {points}",
-        "pass": f"not worse by more than {points}, with a probability of {float(result.probability):g} or more",
+        "fail": f"worse by more than {points} {sure} or more",
+        "insufficient": f"these runs do not show, {sure}, whether a score fell by more than {points}",
+        "pass": f"not worse by more than {points}, {sure} or more",
     }[worst]
     said = [f"{count} {verdict}" for verdict, count in counts.items() if count]
+    for name, what in LOSSES.items():
+        far = result[name].where(result[name] > result.max_regression, drop=True)
+        shown = zip(far["config"].values, far.values, strict=True)
+        said += [f"{config}: {100 * value:.1f}% {what}" for config, value in shown]
+    said += [f"on the base alone: {result.attrs['only_base']}"] if result.attrs["only_base"] else []
+    said += [f"on the new board alone: {result.attrs['only_new']}"] if result.attrs["only_new"] else []
     said += [reason for reason in dict.fromkeys(result.reason.values.tolist()) if reason]
     return result.assign_attrs(verdict=worst, sentence=f"{worst}: {meaning} ({'; '.join(said)})")

@@ -9,11 +9,12 @@ from evalbayes import components
 from evalbayes.errors import ArgumentError, NotIdentifiedError, check_whole
 from evalbayes.frequentist import bootstrap, moments
 from evalbayes.frequentist.bootstrap import Floats
+from evalbayes.schema import require_board
 
 QUANTITIES = ("ceiling", "icc")
 
 
-def pilot(outcomes: xr.Dataset, *, runs: Iterable[int] = (2, 3), draws: int = 200, seed: int = 0) -> xr.Dataset:
+def pilot(outcomes: xr.Dataset, *, runs: int | Iterable[int] = (2, 3), draws: int = 200, seed: int = 0) -> xr.Dataset:
     """Return how well a few runs of half the tasks predict the ceiling and the ICC of the other half.
 
     Each draw splits the tasks at random. On one half R' runs of every cell are kept, chosen among those it has, and
@@ -34,7 +35,8 @@ def pilot(outcomes: xr.Dataset, *, runs: Iterable[int] = (2, 3), draws: int = 20
     -------
     xarray.Dataset
         Over ``(quantity, runs, config)``: ``error``, ``floor``, and ``used``, the share of the splits in which both
-        halves gave a finite value, over which the two are means. Over ``(quantity, runs)``: ``mean_error`` and
+        halves gave a finite value, over which the two are means: where it is well below 1 an error can be held against
+        the floor beside it, and against no other. Over ``(quantity, runs)``: ``mean_error`` and
         ``mean_floor``, over configs and splits, and ``error_se``, the Monte Carlo standard error of the first.
 
     Raises
@@ -53,7 +55,8 @@ def pilot(outcomes: xr.Dataset, *, runs: Iterable[int] = (2, 3), draws: int = 20
     """
     check_whole("draws", draws, 2)
     check_whole("seed", seed, 0)
-    counts, tasks, most = list(runs), outcomes.sizes["task"], int(outcomes["trials"].max())
+    counts = [int(runs)] if isinstance(runs, int | np.integer) else list(runs)
+    tasks, most = require_board(outcomes).sizes["task"], int(outcomes["trials"].max())
     if tasks < 4 or most < 2:
         lacks = components.ONE_RUN if most < 2 else f"{tasks} tasks: each half needs two or more"
         raise NotIdentifiedError(f"pilot: {lacks}")
@@ -63,8 +66,9 @@ def pilot(outcomes: xr.Dataset, *, runs: Iterable[int] = (2, 3), draws: int = 20
     first = (rng.random((draws, tasks)).argsort(axis=1) < tasks // 2).astype(float)
     whole = moments.estimator(bootstrap.cells(outcomes), None)
     mine, other = (_values(*whole.at(half)) for half in (first, 1 - first))
-    floor = np.abs(mine - other)
-    errors = np.stack([np.abs(_piloted(outcomes, count, first, rng) - other) for count in counts], axis=1)
+    with np.errstate(invalid="ignore"):
+        floor = np.abs(mine - other)
+        errors = np.stack([np.abs(_piloted(outcomes, count, first, rng) - other) for count in counts], axis=1)
     return _summary(errors, floor, counts, outcomes["config"].values)
 
 
@@ -103,6 +107,6 @@ def _summary(errors: Floats, floor: Floats, runs: list[int], configs: Floats) ->
         used=xr.DataArray(used, dims=dims, coords=coords).mean("draw"),
         mean_error=parts["error"].mean(("draw", "config")),
         mean_floor=parts["floor"].mean(("draw", "config")),
-        error_se=by_draw.std("draw", ddof=1) / np.sqrt(by_draw.sizes["draw"]),
+        error_se=by_draw.std("draw", ddof=1) / np.sqrt(by_draw.notnull().sum("draw")),
     )
     return result.assign_coords(tasks="sampled", configs="fixed")

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from evalbayes import __version__
-from evalbayes.errors import OutcomesError
+from evalbayes.errors import ArgumentError, OutcomesError
 
 ABSENT, ERROR, FAIL, PASS = -2, -1, 0, 1
 STATES = (ABSENT, ERROR, FAIL, PASS)
@@ -26,6 +26,14 @@ def check_policy(policy: str) -> ErrorPolicy:
         if policy == known:
             return known  # type: ignore[no-any-return]
     raise OutcomesError(f"errors={policy!r} is not a policy; use 'missing', 'failure' or 'raise'")
+
+
+def require_board(board: Any) -> xr.Dataset:
+    """Return a board unchanged, or say what was given in its place."""
+    if isinstance(board, xr.Dataset) and {"successes", "trials"} <= set(board.data_vars):
+        return board
+    what = "a Dataset without successes and trials" if isinstance(board, xr.Dataset) else f"a {type(board).__name__}"
+    raise ArgumentError(f"outcomes is {what}: give a board, such as evalbayes.read(path)")
 
 
 def assemble(

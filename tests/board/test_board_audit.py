@@ -246,3 +246,28 @@ def test_arguments_of_triples_are_checked():
             impossible_triples(["0.5"], ["0.5"], ["0.1"], **wrong)
     with pytest.raises(ArgumentError, match="'nan' is not a number"):
         impossible_triples(["nan"], ["0.5"], ["0.1"], tasks=10, runs=5)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ({"c0": {"rate": float("nan")}}, "finite"),
+        ({"c0": {"rate": 64}}, "divide percentages by 100"),
+        ({"c0": {"runs": 4.5}}, "whole number"),
+        ({"c0": 5}, "give a mapping"),
+    ],
+)
+def test_headers_that_are_none(header, said):
+    with pytest.raises(ArgumentError, match=said):
+        audit(counted([1, 0, 1], 1), header=header)
+
+
+def test_copied_runs_are_a_question_that_the_audit_asks():
+    """One entry of five never varies in 40 tasks of 3 runs, where the others do on half of theirs."""
+    rng = np.random.default_rng(0)
+    successes = rng.binomial(3, 0.5, (5, 40))
+    successes[2] = np.tile([0, 3], 20)
+    found = audit(counted(successes, 3))
+    rows = found.isel(finding=np.flatnonzero(found.kind == "copied_runs"))
+    assert rows.config.values.tolist() == ["c2"]
+    assert "not a charge" in rows.detail.item()

@@ -20,6 +20,7 @@ from evalbayes.board.published import (
 from evalbayes.board.standard_errors import SILENT, standard_errors
 from evalbayes.board.triples import FORMS, impossible_triples
 from evalbayes.check import copies
+from evalbayes.check.copies import CAUTION
 from evalbayes.coverage import near_names
 from evalbayes.errors import ArgumentError
 from evalbayes.schema import scored_trials
@@ -27,6 +28,7 @@ from evalbayes.schema import scored_trials
 SEVERITIES = ("error", "warning", "note")
 COUNTED = ("successes", "trials", "errors", "tasks")
 TRIPLE = ("stable", "variance", "runs")
+WHOLE = (*COUNTED, "runs")
 HEADER = (*COUNTED, "rate", "se", *TRIPLE)
 
 Header = Mapping[str, Mapping[str, Any]]
@@ -58,6 +60,8 @@ def audit(outcomes: xr.Dataset, *, header: Header | None = None, decimals: int |
     impossible_triple         error     no table of runs prints as the header's rate, stable and variance
     identical_entries         warning   the counts of two entries agree on every task, beyond chance; a note
                                         where chance would do it (`check.copies`)
+    copied_runs               warning   runs of an entry agree too often, or never differ where others' do
+                                        (`check.copies`): a question, not a charge
     near_duplicate_names      warning   names that may be one (`outcomes.near_duplicates`)
     rounding                  note      a rate within one task of the rows that none of their denominators gives
     no_per_task_results       note      an entry is published and has no rows: nothing of it can be checked
@@ -112,6 +116,8 @@ def audit(outcomes: xr.Dataset, *, header: Header | None = None, decimals: int |
 
 
 def _check(header: Header, outcomes: xr.Dataset) -> None:
+    if not isinstance(header, Mapping) or not all(isinstance(figures, Mapping) for figures in header.values()):
+        raise ArgumentError("header: give a mapping from config to its figures, such as {'a': {'rate': '0.792'}}")
     configs = set(outcomes["config"].values.tolist())
     for config, figures in header.items():
         if config not in configs:
@@ -119,10 +125,20 @@ def _check(header: Header, outcomes: xr.Dataset) -> None:
         for name, figure in figures.items():
             if name not in HEADER:
                 raise ArgumentError(f"header of {config!r}: {name!r} is not one of {', '.join(HEADER)}")
-            try:
-                printed(figure)
-            except (TypeError, ValueError):
-                raise ArgumentError(f"header of {config!r}: {name} {figure!r} is not a number") from None
+            _check_figure(config, name, figure)
+
+
+def _check_figure(config: str, name: str, figure: Any) -> None:
+    try:
+        value, _ = printed(figure)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"header of {config!r}: {name} {figure!r} is not a number") from None
+    if not math.isfinite(value) or value < 0:
+        raise ArgumentError(f"header of {config!r}: {name} {figure!r}: give a finite number of 0 or more")
+    if name in WHOLE and value != int(value):
+        raise ArgumentError(f"header of {config!r}: {name} {figure!r} is not a whole number")
+    if name not in WHOLE and value > 1:
+        raise ArgumentError(f"header of {config!r}: {name} {figure!r} is no proportion; divide percentages by 100")
 
 
 def _published(outcomes: xr.Dataset, decimals: int | None) -> Iterator[Finding]:
@@ -240,11 +256,21 @@ def _triple(outcomes: xr.Dataset, config: str, figures: Mapping[str, Any]) -> It
 
 def _doubles(outcomes: xr.Dataset) -> Iterator[Finding]:
     seen = copies(outcomes)
+    level = 1 - seen.attrs["prob"]
+    for config, why, steady, pairs in zip(
+        seen["config"].values.tolist(),
+        seen["why"].values.tolist(),
+        seen["steady_p_holm"].values.tolist(),
+        (seen["p_holm"] <= level).any("pair").values.tolist(),
+        strict=True,
+    ):
+        if pairs or steady <= level:
+            yield Finding("warning", "copied_runs", config, f"{why}; {CAUTION}")
     for config, twin, p in zip(
         *(seen[name].values.tolist() for name in ("config", "twin", "twin_p_adjusted")), strict=True
     ):
         if twin:
-            severity = "warning" if p <= 1 - seen.attrs["prob"] else "note"
+            severity = "warning" if p <= level else "note"
             detail = f"the counts of {twin!r} on every task; by chance with p = {p:.2g}, over all pairs of entries"
             yield Finding(severity, "identical_entries", config, detail)
 

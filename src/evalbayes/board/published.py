@@ -8,7 +8,7 @@ import xarray as xr
 
 from evalbayes.coverage import observed_score
 from evalbayes.errors import check_whole
-from evalbayes.schema import scored_trials
+from evalbayes.schema import require_board, scored_trials
 from evalbayes.textbook import Floats, Integers
 
 WHOLE_PERCENT = 2
@@ -61,7 +61,7 @@ def honesty_gate(outcomes: xr.Dataset, *, decimals: int | None = None) -> xr.Dat
     >>> seen["count"].item(), seen.claimed.item(), seen.gate.item()
     (388.0, 396.0, 'failed')
     """
-    board = outcomes.reset_coords(drop=True)
+    board = require_board(outcomes).reset_coords(drop=True)
     observed = observed_score(board)
     published = board["published"] if "published" in board else xr.full_like(observed, np.nan)
     tasks = (board["trials"] > 0).sum("task")

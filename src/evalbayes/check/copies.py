@@ -34,6 +34,8 @@ STRATUM = 5
 NOT_REPEATED = "no task has two scored runs: nothing to compare"
 MOST = 3
 """Pairs of runs of one config that are spelled out."""
+NOTHING = "nothing looks copied"
+STILL = "no cell of any config varies: copies and steady systems look the same here"
 CAUTION = "a question, not a charge: a deterministic system (temperature 0) looks the same"
 
 
@@ -288,7 +290,8 @@ def _alike(pair: xr.Dataset) -> str:
 
 def _verdict(result: xr.Dataset) -> str:
     said = [f"{c!r}: {why}" for c, why in zip(result["config"].values, result["why"].values, strict=True) if why]
-    text = "; ".join([*said, CAUTION]) if said else "nothing looks copied"
+    still = bool((result["repeated"] > 0).any()) and not bool((result["varied"] > 0).any())
+    text = "; ".join([*said, CAUTION]) if said else STILL if still else "nothing looks copied"
     steady = result.isel(config=np.flatnonzero((result["repeated"] > 0) & (result["varied"] == 0)))
     if steady.sizes["config"]:
         bounds = zip(steady["config"].values, steady["share_upper"].values, strict=True)

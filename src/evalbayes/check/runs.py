@@ -26,7 +26,7 @@ from evalbayes.cells import BLOCK
 from evalbayes.coverage import observed_score
 from evalbayes.errors import check_whole
 from evalbayes.frequentist import between_variance
-from evalbayes.schema import ERROR, FAIL, PASS
+from evalbayes.schema import ERROR, FAIL, PASS, require_board
 from evalbayes.simulate import Floats
 from evalbayes.tabulate import NUMBERED
 
@@ -128,7 +128,7 @@ def runs(outcomes: xr.Dataset, *, draws: int = 2000, seed: int = 0) -> xr.Datase
 
 def identified(outcomes: xr.Dataset) -> xr.Dataset:
     """Return the board with tasks in the order of their names, and no runs where their names mean nothing."""
-    board = outcomes.sortby("task")
+    board = require_board(outcomes).sortby("task")
     if no_identity(outcomes):
         names = np.array([], dtype=object)
         empty = np.zeros((board.sizes["config"], board.sizes["task"], 0), np.int8)

@@ -9,6 +9,7 @@ from evalbayes import components
 from evalbayes.answer import check_prob
 from evalbayes.errors import ArgumentError, NotIdentifiedError, check_whole
 from evalbayes.frequentist import bootstrap, moments
+from evalbayes.schema import require_board
 
 BLOCK = 2**20
 """Tasks x subsets at once, at most."""
@@ -74,7 +75,7 @@ def task_subsets(
     check_whole("draws", draws, 1)
     check_whole("seed", seed, 0)
     function = components.function_of(quantity, runs=runs, cost_ratio=cost_ratio)
-    tasks, labels = outcomes.sizes["task"], outcomes["config"].values.tolist()
+    tasks, labels = require_board(outcomes).sizes["task"], outcomes["config"].values.tolist()
     names = components.pooled_names(labels if pooled is None else pooled, labels, None)
     sizes = [size] if isinstance(size, int | np.integer) else list(size)
     if not sizes or not all(isinstance(one, int | np.integer) and 2 <= one <= tasks for one in sizes):

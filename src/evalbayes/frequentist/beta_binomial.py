@@ -15,13 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evalbayes.errors import NotIdentifiedError
+from evalbayes.errors import ArgumentError, NotIdentifiedError
 from evalbayes.frequentist.bootstrap import BLOCK, Cells, Floats, Integers
 from evalbayes.frequentist.moments import Estimator
 
 STEPS, LONGEST, CLOSE = 60, 2.0, 1e-9
 """Newton steps at most, the longest of them in logits, and the step at which to stop."""
 HALVINGS = 30
+MOST_RUNS = 2000
+"""Of a cell: with more the likelihood takes minutes to resample."""
 
 
 class Tails(NamedTuple):
@@ -38,12 +40,21 @@ def estimator(board: Cells, opponent: int | None) -> Estimator:
 
     Raises
     ------
+    ArgumentError
+        If a cell has more than `MOST_RUNS` runs.
     NotIdentifiedError
         If differences from a reference are asked for: two Beta distributions say nothing of their dependence.
     """
     if opponent is not None:
         raise NotIdentifiedError(
             "method='beta_binomial_ml' fits one config at a time and has no difference of two; use method='moments'"
+        )
+
+    most = int(board.trials.max(initial=0))
+    if most > MOST_RUNS:
+        raise ArgumentError(
+            f"method='beta_binomial_ml': a cell of {most:,} runs, and the likelihood has a term for each: "
+            f"{MOST_RUNS:,} at most; use method='moments'"
         )
 
     def at(counts: Floats) -> tuple[Floats, Floats]:

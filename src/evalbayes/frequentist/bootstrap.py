@@ -25,6 +25,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from evalbayes.schema import require_board
+
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
@@ -64,7 +66,7 @@ class Cells:
 
 def cells(outcomes: xr.Dataset) -> Cells:
     """Take the counts from outcomes, in an order of tasks that does not depend on how the board is sorted."""
-    board = outcomes[["successes", "trials"]].sortby("task").transpose("config", "task")
+    board = require_board(outcomes)[["successes", "trials"]].sortby("task").transpose("config", "task")
     k, n = board.successes.values.astype(np.int64), board.trials.values.astype(np.int64)
     scale = np.array([math.lcm(*np.unique(row[row > 0]).tolist()) for row in n], dtype=object)
     exact = all(common * n.shape[1] < EXACT for common in scale)

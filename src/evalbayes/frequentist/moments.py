@@ -9,6 +9,9 @@ import numpy as np
 from evalbayes.frequentist.bootstrap import Bools, Cells, Floats, Integers
 from evalbayes.frequentist.normal import run_noise, run_variance, task_means
 
+ROUNDING = 1e-12
+"""Of a variance of proportions."""
+
 
 class Estimator(NamedTuple):
     """A way to estimate components.
@@ -62,4 +65,6 @@ def _components(moments: Moments, counts: Floats) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = totals.mean / totals.scored
         spread = (squares - totals.scored * mean**2) / (totals.scored - 1)
-        return spread - totals.noise / totals.scored, totals.within / totals.repeated
+        between, within = spread - totals.noise / totals.scored, totals.within / totals.repeated
+    # What is left of a difference that rounding alone makes is none.
+    return np.where(np.abs(between) < ROUNDING, 0.0, between), within

@@ -7,8 +7,8 @@ import numpy as np
 import xarray as xr
 
 from evalbayes import components
-from evalbayes.answer import TARGETS, answer, from_draws
-from evalbayes.errors import ArgumentError, NotIdentifiedError
+from evalbayes.answer import TARGETS, answer, check_prob, from_draws
+from evalbayes.errors import ArgumentError, NotIdentifiedError, check_whole
 from evalbayes.frequentist import beta_binomial, bootstrap, moments
 from evalbayes.frequentist.bootstrap import Floats
 from evalbayes.frequentist.moments import Estimator
@@ -38,6 +38,9 @@ def answered(outcomes: xr.Dataset, asked: Asked, function: Callable[[Any, Any], 
     """Answer with ``function`` of between and within variance, at the data and over resampled tasks."""
     asked = asked._replace(method=asked.method or "moments")
     _check(asked)
+    check_whole("draws", asked.draws, 2)
+    check_whole("seed", asked.seed, 0)
+    check_prob(asked.prob)
     opponent = None if asked.reference is None else position(outcomes, asked.reference)
     estimator = ESTIMATORS[str(asked.method)](bootstrap.cells(outcomes), opponent)
     raw, within = estimator.at(np.ones((1, outcomes.sizes["task"])))
@@ -55,7 +58,9 @@ def answered(outcomes: xr.Dataset, asked: Asked, function: Callable[[Any, Any], 
     extra = dict(estimator.extra)
     if asked.quantity in ("between_variance", "icc") and asked.method == "moments":
         extra["raw"] = np.where(estimator.twice, function(raw, within)[0], np.nan)
-    result = result.assign({name: bootstrap.along(outcomes, part) for name, part in extra.items()})
+    known = why == ""
+    labelled = {name: bootstrap.along(outcomes, part) for name, part in extra.items()}
+    result = result.assign({name: part if name == "raw" else part.where(known) for name, part in labelled.items()})
     return result if asked.reference is None else result.assign_coords(reference=asked.reference)
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from evalbayes import pairs
-from evalbayes.report.board import board_of
+from evalbayes.report.board import policies_of
 from evalbayes.report.numbers import numbers, plain
 
 ASKED = {
@@ -53,7 +53,7 @@ def all_pairs(
         *(f"{name}: {text}" for name, text in pairs.checklist(exact).items()),
         *_regularity(answers),
     ]
-    policies = board_of(board, board.attrs).policies()
+    policies = policies_of(board)
     whole = {"lines": said, "policies": policies, "answers": [numbers(one) for one in answers]}
     return AllPairs([*said, *policies], _table(answers), whole)
 

@@ -6,7 +6,7 @@ import xarray as xr
 
 from evalbayes import board as leaderboard
 from evalbayes.errors import NotIdentifiedError
-from evalbayes.report.board import board_of
+from evalbayes.report.board import policies_of
 from evalbayes.report.numbers import plain
 
 
@@ -23,7 +23,7 @@ class Audited(NamedTuple):
 def audited(board: xr.Dataset, *, level: float, correction: str | None, reduce: str | None) -> Audited:
     """Audit a board, and say what each entry's standard errors and significance group are, or why there is none."""
     found = leaderboard.audit(board)
-    policies = board_of(board, board.attrs).policies()
+    policies = policies_of(board)
     errors, warnings, notes = (found.attrs[name] for name in ("errors", "warnings", "notes"))
     said = f"{errors} errors, {warnings} warnings, {notes} notes; checked {found.attrs['checked']}"
     table = {name: plain(found[name].values) for name in ("severity", "kind", "config", "detail")}
@@ -43,6 +43,8 @@ def _entries(board: xr.Dataset, level: float, correction: Any, reduce: Any) -> t
     table = {name: plain(se[name].values) for name in ("config", "observed", "tasks")}
     kinds = ["binomial", "tasks_sampled"] + ["tasks_fixed"] * bool((board["trials"] > 1).any())
     table |= {f"se_{kind}": plain(se["se"].sel(kind=kind).values) for kind in kinds}
+    reasons = se["reason"].sel(kind=kinds).transpose("config", "kind").values
+    why = [dict.fromkeys(text for text in row if text) for row in reasons]
     said = {kind: (se["heading"].sel(kind=kind).item(), se["assumes"].sel(kind=kind).item()) for kind in kinds}
     lines = [
         "observed: the mean of task means, an exact fact about these runs",
@@ -51,15 +53,22 @@ def _entries(board: xr.Dataset, level: float, correction: Any, reduce: Any) -> t
     try:
         groups = leaderboard.mcnemar_groups(board, level=level, correction=correction, reduce=reduce)
     except NotIdentifiedError as refused:
-        return _ordered(table), [*lines, f"no groups: {refused}"]
-    table |= {name: plain(groups[name].values) for name in ("rank", "group", "anchor", "p_anchor", "verdict")}
+        return _ordered(table, why), [*lines, f"no groups: {refused}"]
+    adjusted = ["p_anchor_adjusted"] if correction else []
+    shown = ("rank", "group", "anchor", "p_anchor", *adjusted, "verdict", "anchor_tied")
+    table |= {name: plain(groups[name].values) for name in shown}
+    if not any(table["anchor_tied"]):
+        del table["anchor_tied"]
     about = "; ".join(str(groups.attrs[name]) for name in ("test", "correction", "note", "object"))
     lines.append(f"group: entries that the test does not separate at {level:g} from the group's best; {about}")
-    return _ordered(table), lines
+    why = [one | dict.fromkeys([text] if text else []) for one, text in zip(why, groups["reason"].values, strict=True)]
+    return _ordered(table, why), lines
 
 
-def _ordered(table: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return the entries best first, as observed; those without a run last."""
+def _ordered(table: dict[str, list[Any]], why: list[dict[str, None]]) -> dict[str, list[Any]]:
+    """Return the entries best first, as observed, those without a run last, and why a number of theirs is missing."""
+    if any(why):
+        table = table | {"reason": ["; ".join(texts) for texts in why]}
     observed = [-1.0 if value is None else value for value in table["observed"]]
     order = sorted(range(len(observed)), key=lambda i: (-observed[i], table["config"][i]))
     return {name: [values[i] for i in order] for name, values in table.items()}

@@ -77,6 +77,11 @@ def board_of(counts: xr.Dataset, attrs: Mapping[Any, Any]) -> Board:
     )
 
 
+def policies_of(board: xr.Dataset) -> list[str]:
+    """Return what is printed with every table of a board: its source, error policy and coverage."""
+    return board_of(board, board.attrs).policies()
+
+
 def findings(described: xr.Dataset) -> list[str]:
     """Return what a reader should know before the numbers, from `outcomes.describe`."""
     facts = described.attrs

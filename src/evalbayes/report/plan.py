@@ -10,7 +10,7 @@ from evalbayes import components, design, frequentist, posterior
 from evalbayes.errors import OutcomesError
 from evalbayes.report import open_board
 from evalbayes.report.ask import open_fit
-from evalbayes.report.board import board_of
+from evalbayes.report.board import policies_of
 from evalbayes.report.numbers import columns, numbers, plain
 
 
@@ -82,7 +82,7 @@ def _written(
     board: xr.Dataset, answers: Sequence[xr.Dataset], curve: xr.Dataset, needed: xr.Dataset, resolved: xr.Dataset
 ) -> Plan:
     icc, ceiling, best = answers
-    policies = board_of(board, board.attrs).policies()
+    policies = policies_of(board)
     table = {
         "config": plain(best["config"].values),
         "icc": plain(icc.estimate.values),
@@ -133,8 +133,8 @@ def _gaps(resolved: xr.Dataset) -> dict[str, Any]:
 
 def _resolution(resolved: xr.Dataset) -> str:
     gaps = _gaps(resolved)["smallest_gap"]
-    if not gaps:
-        return "no two configs share two tasks: the board resolves no gap"
+    if "paired" not in gaps:
+        return "no two configs differ from task to task on tasks they share: what gap this board resolves is not known"
     paired, unpaired = gaps["paired"], gaps["unpaired"]
     power = f"{100 * resolved.power.item():g}% power"
     if paired["least"] >= 1:

@@ -26,7 +26,7 @@ def show(
         print(dumps(numbers))
         return
     if form is Form.markdown:
-        print(markdown(lines, table))
+        print(markdown(lines, table), end="\n\n")
         return
     if sys.stdout.isatty():
         _draw(lines, table)

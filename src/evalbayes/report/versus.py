@@ -8,7 +8,7 @@ import xarray as xr
 
 from evalbayes import frequentist, posterior
 from evalbayes.report import population_of
-from evalbayes.report.board import board_of
+from evalbayes.report.board import policies_of
 from evalbayes.report.numbers import plain
 
 
@@ -53,7 +53,7 @@ def versus(
     if not any(table["reason"]):
         del table["reason"]
     where = "new tasks like these" if tasks == "sampled" else "these tasks, new runs"
-    policies = board_of(board, board.attrs).policies()
+    policies = policies_of(board)
     lines = [
         f"a less b on {where} (tasks={tasks}), model {tree.attrs['model']} by {tree.attrs['method']}, {100 * prob:g}% "
         "intervals; bootstrap: of the tasks that both ran",
