@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from evalbayes import board as leaderboard
-from evalbayes import cli, datasets, design, frequentist, outcomes, pairs, report, simulate
+from evalbayes import cli, datasets, design, frequentist, outcomes, pairs, read, report, simulate
 from evalbayes.errors import SamplingError
 from evalbayes.storage import load_fit
 
@@ -436,10 +436,10 @@ def test_pooled_answers_on_the_command_line(run: Run) -> None:
 
 @pytest.fixture
 def versions(write: Callable[..., Path]) -> Callable[[float, str], Path]:
-    """Write a log of one config, 80 tasks run once, at an intercept."""
+    """Write a log of one config, 60 tasks run once, at an intercept."""
 
     def versions(intercept: float, name: str) -> Path:
-        board = simulate.board(1, 80, 1, seed=3, intercept=intercept, config_sd=0.0)
+        board = simulate.board(1, 60, 1, seed=3, intercept=intercept, config_sd=0.0)
         rows = [f"agent,{t},{k}\n" for t, k in zip(board.task.values, board.successes.values[0], strict=True)]
         return write("config,task,outcome\n" + "".join(rows), name)
 
@@ -459,13 +459,15 @@ def test_the_gate_fails_a_regression_and_says_so_in_markdown(run: Run, versions:
     assert run("gate", base, base, "--max-regression", "0.001", "--strict", "--quiet").code == 1
 
 
-def test_compare_sets_two_configs_or_two_files_side_by_side(run: Run, versions: Callable[[float, str], Path]) -> None:
-    done = run("compare", "config-01", "config-02", "simulated", "--json", "--quiet")
+def test_compare_sets_two_configs_or_two_files_side_by_side(
+    run: Run, runs: Path, versions: Callable[[float, str], Path]
+) -> None:
+    done = run("compare", NAMES[0], NAMES[2], runs, "--model", "crossed", "--json", "--quiet")
     (row,) = done.json["values"]
-    board = datasets.load("simulated")
-    observed = frequentist.difference(board, reference="config-02").sel(config="config-01")
+    board = read(runs)
+    observed = frequentist.difference(board, reference=NAMES[2]).sel(config=NAMES[0])
     assert row["observed"] == pytest.approx(observed.estimate.item())
-    assert row["shared_tasks"] == 100
+    assert row["shared_tasks"] == int((board.trials.sel(config=[NAMES[0], NAMES[2]]) > 0).all("config").sum())
     assert row["lower"] < row["difference"] < row["upper"]
     files = run("compare", versions(0.8, "one.csv"), versions(-1.2, "two.csv"), "--json", "--quiet")
     (row,) = files.json["values"]

@@ -23,7 +23,7 @@ RAGGED = simulate.board(6, 50, 4, seed=13, kappa=3.0, ragged=True, missing=0.1)
 
 @pytest.fixture(scope="module")
 def board() -> xr.Dataset:
-    return simulate.board(6, 40, 3, seed=11)
+    return simulate.board(8, 40, 3, seed=11)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_auto_takes_laplace_when_its_weights_pass_and_says_so(board):
     assert chosen.attrs["method"] == "laplace"
     assert chosen.attrs["why"] == "laplace passed its checks"
     assert chosen.attrs["model"] == "crossed_beta_binomial"
-    assert chosen.attrs["model_why"].startswith("240 of 240 cells were run twice or more")
+    assert chosen.attrs["model_why"].startswith("320 of 320 cells were run twice or more")
 
 
 @pytest.fixture

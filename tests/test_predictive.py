@@ -12,7 +12,7 @@ from evalbayes.outcomes import from_counts
 from evalbayes.predictive import posterior_predictive, prior_predictive
 from evalbayes.storage import load_fit, save_fit
 
-BOARD = simulate.board(4, 15, 4, seed=2, kappa=3.0)
+BOARD = simulate.board(5, 20, 3, seed=2, kappa=3.0)
 
 
 @pytest.fixture(scope="module")
