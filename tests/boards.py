@@ -1,5 +1,6 @@
 """Boards for tests, from arrays: c0, c1, ... on t000, t001, ..."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -27,3 +28,18 @@ def recorded(states: Any) -> xr.Dataset:
     runs = [str(i + 1) for i in range(states.shape[2])]
     totals = {name: which.sum(-1) for name, which in counts.items()}
     return assemble(totals, **names_of(*states.shape[:2]), runs=runs, outcome=states, policy="missing")
+
+
+def orders(states: np.ndarray) -> list[np.ndarray]:
+    """Every way to permute the scored outcomes of each task among its scored runs, once each."""
+    rows = []
+    for row in states:
+        scored = np.flatnonzero(row >= FAIL)
+        options = []
+        for passes in itertools.combinations(scored, int((row == PASS).sum())):
+            one = row.copy()
+            one[scored] = FAIL
+            one[list(passes)] = PASS
+            options.append(one)
+        rows.append(options)
+    return [np.array(choice) for choice in itertools.product(*rows)]

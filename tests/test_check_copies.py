@@ -8,14 +8,15 @@ import xarray as xr
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from boards import counted, recorded
+from boards import counted, orders, recorded
 from evalbayes import datasets, read, simulate
 from evalbayes.check import copies
 from evalbayes.check.copies import CAUTION, NOT_REPEATED, STILL
-from evalbayes.check.runs import NO_OUTCOME, holm
+from evalbayes.check.runs import NO_OUTCOME
 from evalbayes.errors import ArgumentError
 from evalbayes.outcomes import apply_error_policy
 from evalbayes.schema import ABSENT, ERROR, FAIL, PASS
+from evalbayes.textbook import holm
 
 GAPS = np.array(
     [[1, 0, 1, 0], [0, 0, 1, ABSENT], [1, ERROR, 0, 0], [1, 1, 1, 1], [ABSENT, ABSENT, 1, 0], [0, 0, 0, 1]], np.int8
@@ -24,21 +25,6 @@ GAPS = np.array(
 
 def disagreements(states, a, b):
     return sum({row[a], row[b]} == {FAIL, PASS} for row in states)
-
-
-def orders(states):
-    """Every way to permute the scored outcomes of each task among its scored runs, once each."""
-    rows = []
-    for row in states:
-        scored = np.flatnonzero(row >= FAIL)
-        options = []
-        for passes in itertools.combinations(scored, int((row == PASS).sum())):
-            one = row.copy()
-            one[scored] = FAIL
-            one[list(passes)] = PASS
-            options.append(one)
-        rows.append(options)
-    return list(itertools.product(*rows))
 
 
 def test_pairs_of_runs_are_those_of_full_enumeration():

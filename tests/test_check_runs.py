@@ -1,7 +1,5 @@
 """Run effects and drift: statistics against textbooks and enumeration, false alarms, power, and what cannot tell."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,7 @@ import statsmodels.api as sm
 from scipy import special, stats
 from statsmodels.stats.contingency_tables import cochrans_q, mcnemar
 
-from boards import recorded
+from boards import orders, recorded
 from evalbayes import datasets, read, simulate
 from evalbayes.check import runs
 from evalbayes.check.runs import NO_IDENTITY, NO_OUTCOME, NOT_MIXED, ONE_RUN
@@ -22,21 +20,6 @@ RAGGED = np.array(
     np.int8,
 )
 """Six tasks of four runs: 6 x 3 x 3 x 1 x 2 x 2 = 216 orders of what was scored."""
-
-
-def orders(states):
-    """Every way to permute the scored outcomes of each task among its scored runs, once each."""
-    rows = []
-    for row in states:
-        scored = np.flatnonzero(row >= FAIL)
-        options = []
-        for passes in itertools.combinations(scored, int((row == PASS).sum())):
-            one = row.copy()
-            one[scored] = FAIL
-            one[list(passes)] = PASS
-            options.append(one)
-        rows.append(options)
-    return [np.array(choice) for choice in itertools.product(*rows)]
 
 
 def deviations(states):

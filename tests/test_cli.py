@@ -492,6 +492,9 @@ def test_audit_prints_findings_first_and_groups_that_the_package_gives(run: Run,
     assert lines[0].startswith("# 2 errors")
     assert next(line for line in lines if line.startswith("error\tpublished_rate\ta"))
     assert run("audit", log, "--quiet", "--strict").code == 1
+    withheld = run("audit", log, "--json", "--quiet").json["entries"]
+    assert [(row["group"], row["verdict"]) for row in withheld] == [(None, "withheld")] * 2
+    assert all(row["reason"].startswith("withheld: published 90%") for row in withheld)
     clean = run("audit", "repeated_runs", "--reduce", "majority", "--json", "--quiet")
     entries = clean.json["entries"]
     groups = leaderboard.mcnemar_groups(datasets.load("repeated_runs"), reduce="majority")

@@ -6,7 +6,7 @@ import xarray as xr
 
 from boards import counted
 from evalbayes import ArgumentError, OutcomesError, simulate
-from evalbayes.gate import VERDICTS, _changes, _pairs, _summed_up, _verdict, gate
+from evalbayes.gate import VERDICTS, _changes, _summed_up, _verdict, gate, paired
 from evalbayes.posterior.draws import flat
 
 
@@ -80,11 +80,11 @@ def test_one_run_says_nothing_of_new_runs_of_these_tasks():
 
 def test_configs_are_compared_by_name_and_on_shared_tasks():
     old = counted(np.array([[1, 0, 1], [1, 1, 0]]), 1)
-    pairs, shared = _pairs(old, old.isel(config=[1], task=[0, 2]))
+    pairs, shared = paired(old, old.isel(config=[1], task=[0, 2]))
     assert pairs == {"c1": ("c1", "c1")}
     assert shared.values.tolist() == [2]
     with pytest.raises(OutcomesError, match="no config is on both"):
-        _pairs(old, old.assign_coords(config=["x", "y"]))
+        paired(old, old.assign_coords(config=["x", "y"]))
     with pytest.raises(OutcomesError, match="shares no task"):
         gate(version(0.3), version(0.3).assign_coords(task=[f"other-{i}" for i in range(60)]))
 

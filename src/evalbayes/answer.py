@@ -133,6 +133,13 @@ def check(result: xr.Dataset) -> xr.Dataset:
     return result
 
 
+def check_targets(tasks: str, configs: str) -> None:
+    """Raise ArgumentError unless both targets are words that exist."""
+    for name, target in (("tasks", tasks), ("configs", configs)):
+        if target not in TARGETS:
+            raise ArgumentError(f"{name}={target!r} is not 'fixed' or 'sampled'")
+
+
 def check_prob(prob: float) -> None:
     """Raise ValueError unless ``prob`` is a share between 0 and 1."""
     if not 0 < prob < 1:

@@ -97,6 +97,7 @@ def fit(
 ) -> None:
     """Fit a model to a board, save the posterior, and print the checks of the fit."""
     from evalbayes.fit import fit as run
+    from evalbayes.report.board import policies_of
     from evalbayes.report.numbers import check_output, dumps
     from evalbayes.report.terminal import show
     from evalbayes.storage import save_fit
@@ -108,7 +109,7 @@ def fit(
     if as_json:
         print(dumps(tree.attrs))
     else:
-        show(_policies(outcomes), {"name": list(map(str, tree.attrs)), "value": list(tree.attrs.values())})
+        show(policies_of(outcomes), {"name": list(map(str, tree.attrs)), "value": list(tree.attrs.values())})
 
 
 @app.command()
@@ -225,7 +226,7 @@ def report(
 def datasets(as_json: JsonOption = False) -> None:
     """List the packaged boards; each name can be used where a SOURCE is asked for."""
     from evalbayes import datasets as packaged
-    from evalbayes.report.numbers import dumps
+    from evalbayes.report.numbers import dumps, rows_of
     from evalbayes.report.terminal import show
 
     boards = {name: packaged.load(name) for name in packaged.names()}
@@ -237,7 +238,7 @@ def datasets(as_json: JsonOption = False) -> None:
         "source": [str(board.attrs.get("source", "")) for board in boards.values()],
     }
     if as_json:
-        print(dumps([dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]))
+        print(dumps(rows_of(table)))
     else:
         show([], table)
 
@@ -292,18 +293,13 @@ def _mute() -> None:
 def _describe(board: "xr.Dataset", as_json: bool, *, tasks: bool = False) -> None:
     from evalbayes.outcomes import describe as of_configs
     from evalbayes.outcomes import describe_tasks as of_tasks
-    from evalbayes.report.numbers import describe_columns, dumps
+    from evalbayes.report.board import policies_of
+    from evalbayes.report.numbers import describe_columns, dumps, rows_of
     from evalbayes.report.terminal import show
 
     table = describe_columns(of_tasks(board) if tasks else of_configs(board))
     if as_json:
-        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-        print(dumps({"policies": _policies(board), "attrs": board.attrs, "tasks" if tasks else "configs": rows}))
+        rows = {"tasks" if tasks else "configs": rows_of(table)}
+        print(dumps({"policies": policies_of(board), "attrs": board.attrs, **rows}))
     else:
-        show(_policies(board), table)
-
-
-def _policies(board: "xr.Dataset") -> list[str]:
-    from evalbayes.report.board import board_of
-
-    return board_of(board, board.attrs).policies()
+        show(policies_of(board), table)

@@ -107,13 +107,15 @@ def compare(
     if source:
         found = versus(boards[0], {first: (first, second)}, progress=progress(quiet), **options)
     else:
-        from evalbayes.gate import joined
+        from evalbayes.gate import joined, paired
 
         same = Path(first).name == Path(second).name
         old, new = (one if same else Path(one).name for one in (second, first))
         if first == second:
             raise ArgumentError(f"compare: {first} and {second} are one source; give two")
-        board, names, _ = joined(boards[1], boards[0], (f" ({old})", f" ({new})"))
+        pairs, _ = paired(boards[1], boards[0])
+        board = joined(boards[1], boards[0], pairs, (f" ({old})", f" ({new})"))
+        names = {name: (f"{name} ({new})", f"{name} ({old})") for name in pairs}
         found = versus(board, names, progress=progress(quiet), **options)
     show(found.lines, found.table, form_of(form, as_json), found.numbers)
 

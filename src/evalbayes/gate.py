@@ -88,10 +88,10 @@ def gate(
     """
     check_prob(prob)
     _check(max_regression, probability)
-    board, pairs, shared = joined(base, new)
-    sides = _pairs(base, new)[0]
+    sides, shared = paired(base, new)
+    board = joined(base, new, sides)
     tree = _fitted(board, model, method=method, draws=draws, seed=seed, progress=progress)
-    result = _changes(tree, list(pairs), tasks, prob, max_regression)
+    result = _changes(tree, list(sides), tasks, prob, max_regression)
     result = result.assign(_losses(base, new, sides, shared) | {"shared_tasks": shared})
     result = result.assign(verdict=_verdict(result, max_regression, probability))
     result = result.assign_attrs(only_base=_others(base, sides, 0), only_new=_others(new, sides, 1))
@@ -99,16 +99,11 @@ def gate(
 
 
 def joined(
-    base: xr.Dataset, new: xr.Dataset, labels: tuple[str, str] = (BASE, NEW)
-) -> tuple[xr.Dataset, dict[str, tuple[str, str]], xr.DataArray]:
-    """Return one board of both versions, under each name its configs on it (new, base), and the tasks they share.
-
-    ``labels`` are what tells the names of the base's and of the new configs apart.
-    """
-    pairs, shared = _pairs(base, new)
+    base: xr.Dataset, new: xr.Dataset, pairs: dict[str, tuple[str, str]], labels: tuple[str, str] = (BASE, NEW)
+) -> xr.Dataset:
+    """Return one board of the configs that are `paired`, each under the pair's name and the label of its side."""
     first, second = ([both[side] for both in pairs.values()] for side in (0, 1))
-    board = combine([_side(base, first, pairs, labels[0]), _side(new, second, pairs, labels[1])])
-    return board, {name: (name + labels[1], name + labels[0]) for name in pairs}, shared
+    return combine([_side(base, first, pairs, labels[0]), _side(new, second, pairs, labels[1])])
 
 
 def _changes(tree: xr.DataTree, names: list[str], tasks: str, prob: float, max_regression: float) -> xr.Dataset:
@@ -156,7 +151,7 @@ def _check(max_regression: float, probability: float) -> None:
         raise ArgumentError(f"probability={probability}: give how sure a verdict has to be, such as 0.95; above 0.5")
 
 
-def _pairs(base: xr.Dataset, new: xr.Dataset) -> tuple[dict[str, tuple[str, str]], xr.DataArray]:
+def paired(base: xr.Dataset, new: xr.Dataset) -> tuple[dict[str, tuple[str, str]], xr.DataArray]:
     """Return which config of one board is held against which of the other, by name, and the tasks that both ran."""
     old, late = (require_board(board)["config"].values.tolist() for board in (base, new))
     pairs = {name: (name, name) for name in late if name in old}

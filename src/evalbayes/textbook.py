@@ -1,4 +1,4 @@
-"""Textbook pieces that both sides use: normal quantiles, Wilson's interval, competition ranks."""
+"""Textbook pieces that several sides use: normal quantiles, Wilson's interval, competition ranks, Holm's adjustment."""
 
 from statistics import NormalDist
 
@@ -34,6 +34,20 @@ def wilson(rate: Floats, trials: Floats, prob: float) -> Floats:
     ends[..., 1] = np.where(rate == 1, 1.0, ends[..., 1])
     result: Floats = ends
     return result
+
+
+def holm(p: Floats) -> Floats:
+    """Adjust p-values for their number, NaN left out (Holm 1979).
+
+    >>> holm(np.array([0.01, np.nan, 0.04, 0.03])).round(4).tolist()
+    [0.03, nan, 0.06, 0.06]
+    """
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    adjusted = np.full(p.shape, np.nan)
+    steps = p[order] * np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
 
 
 def standing(scores: Floats) -> tuple[Integers, Integers]:

@@ -241,3 +241,12 @@ def test_arguments_are_checked():
         mcnemar_groups(board.isel(config=[0]))
     with pytest.raises(NotIdentifiedError, match="per-task"):
         mcnemar_groups(counted(np.zeros((2, 3), int), 0))
+
+
+def test_what_is_withheld_has_no_counts_against_an_anchor():
+    """A failed gate: NaN and not 0, which would be a count; and the answer names its target."""
+    board = table(10, 8, 3, 4).assign(published=("config", [0.99, 11 / 25]))
+    seen = mcnemar_groups(board, decimals=2)
+    withheld = seen.isel(config=int(np.flatnonzero(seen.verdict == "withheld")[0]))
+    assert np.isnan([withheld[name].item() for name in ("wins_anchor", "losses_anchor", "shared_anchor")]).all()
+    assert (seen.attrs["tasks"], seen.attrs["configs"]) == ("sampled", "fixed")

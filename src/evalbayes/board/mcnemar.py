@@ -19,10 +19,10 @@ from scipy import special, stats
 
 from evalbayes.board.published import honesty_gate
 from evalbayes.board.standard_errors import SILENT, disagreement
-from evalbayes.check.runs import holm, scored_runs
+from evalbayes.check.runs import scored_runs
 from evalbayes.errors import ArgumentError, NotIdentifiedError
 from evalbayes.frequentist.targets import needs_two
-from evalbayes.textbook import Floats, Integers, standing
+from evalbayes.textbook import Floats, Integers, holm, standing
 
 Bools = npt.NDArray[np.bool_]
 
@@ -103,16 +103,16 @@ def mcnemar_groups(
         - over config: ``rate`` (of the outcomes tested), ``rank`` (1 is best, ties share it, 0 without results),
           ``group`` (1, 2, ...; 0 where withheld), ``anchor`` (its name), ``p_anchor`` (raw; NaN for the anchor itself)
           and with a correction ``p_anchor_adjusted``; ``wins_anchor`` and ``losses_anchor`` (tasks that the entry, and
-          the anchor, solved alone), ``shared_anchor``; ``verdict``: ``"anchor"``, ``"not separated"``,
-          ``"not testable"``, ``"no discordant task"`` or ``"withheld"``; ``anchor_tied`` (another entry of the group
-          has the anchor's rate: published rate or name chose between them); ``silent_above`` (higher entries that
-          publish nothing per task); ``gate``; ``reason``, why there is no group;
+          the anchor, solved alone), ``shared_anchor``, all three NaN where withheld; ``verdict``: ``"anchor"``,
+          ``"not separated"``, ``"not testable"``, ``"no discordant task"`` or ``"withheld"``; ``anchor_tied`` (another
+          entry of the group has the anchor's rate: published rate or name chose between them); ``silent_above``
+          (higher entries that publish nothing per task); ``gate``; ``reason``, why there is no group;
         - over (config, opponent): ``wins`` (tasks that config alone solved; its transpose are the losses), ``shared``,
           ``p`` (NaN where either is withheld or no task is shared), ``p_adjusted`` (with a correction: what the groups
           were made of) and ``testable``, whether so many discordant tasks can reach the level, uncorrected.
 
         attrs: ``level``, ``test``, ``correction``, ``reduce``, ``pairs`` (tested), ``groups``, ``largest_group``,
-        ``note`` and ``object``.
+        ``note`` and ``object``, and the target, ``tasks`` and ``configs``.
 
     Raises
     ------
@@ -244,9 +244,9 @@ def _facts(rate: Floats, gate: xr.Dataset, anchor: Integers, group: Integers, pa
         reason[c] = SILENT if silent[c] else disagreement(gate.isel(config=c))
     facts = {
         "p_anchor": np.where(grouped & ~leads, pairs["p"][own, anchor], np.nan),
-        "wins_anchor": np.where(grouped, pairs["wins"][own, anchor], 0),
-        "losses_anchor": np.where(grouped, pairs["wins"][anchor, own], 0),
-        "shared_anchor": np.where(grouped, pairs["shared"][own, anchor], 0),
+        "wins_anchor": np.where(grouped, pairs["wins"][own, anchor], np.nan),
+        "losses_anchor": np.where(grouped, pairs["wins"][anchor, own], np.nan),
+        "shared_anchor": np.where(grouped, pairs["shared"][own, anchor], np.nan),
     }
     if "p_adjusted" in pairs:
         facts["p_anchor_adjusted"] = np.where(grouped & ~leads, pairs["p_adjusted"][own, anchor], np.nan)
@@ -276,4 +276,6 @@ def _attrs(
         "largest_group": int(np.bincount(group)[1:].max(initial=0)),
         "note": LOWER_BOUND if correction is None else f"p-values adjusted: {how} that share a task and have a group",
         "object": PAIRED,
+        "tasks": "sampled",
+        "configs": "fixed",
     }

@@ -51,7 +51,8 @@ def sign_flip(outcomes: xr.Dataset, *, reference: str | None = None, draws: int 
         tasks, config minus opponent, in [-1, 1]) and ``se``, sd(d_t) / sqrt(T), NaN where there is no spread; ``p``;
         ``shared`` tasks; ``informative`` (m); ``least_p``, 2^(1-m) (or 1 / (draws + 1)), below which no outcome gets;
         ``exact``, whether every pattern was gone through; ``reason``, blank where there is a p-value: a config is not
-        compared with itself, nor two that share no task. attrs ``draws``, ``seed``, ``pairs`` (tested), ``assumes``.
+        compared with itself, nor two that share no task. attrs ``draws``, ``seed``, ``pairs`` (tested), ``assumes``,
+        and the target, ``tasks`` and ``configs``.
 
     Raises
     ------
@@ -92,6 +93,7 @@ def sign_flip(outcomes: xr.Dataset, *, reference: str | None = None, draws: int 
     result = xr.Dataset({name: labelled(values, dims, ordered) for name, values in facts.items()})
     result = result.reindex(dict.fromkeys(dims, outcomes["config"].values))
     result.attrs = {"draws": draws, "seed": seed, "pairs": int(tested.sum()), "assumes": ASSUMES}
+    result.attrs |= {"tasks": "sampled", "configs": "fixed"}
     return result if reference is None else result.assign_attrs(reference=reference)
 
 

@@ -24,8 +24,9 @@ from scipy import special
 
 from evalbayes.answer import check_prob
 from evalbayes.cells import BLOCK
-from evalbayes.check.runs import Bools, holm, identified, no_identity, scored_runs
+from evalbayes.check.runs import Bools, identified, no_identity, scored_runs
 from evalbayes.simulate import Floats
+from evalbayes.textbook import holm
 
 Integers = npt.NDArray[np.int64]
 
@@ -34,7 +35,6 @@ STRATUM = 5
 NOT_REPEATED = "no task has two scored runs: nothing to compare"
 MOST = 3
 """Pairs of runs of one config that are spelled out."""
-NOTHING = "nothing looks copied"
 STILL = "no cell of any config varies: copies and steady systems look the same here"
 CAUTION = "a question, not a charge: a deterministic system (temperature 0) looks the same"
 

@@ -71,9 +71,10 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
     lower, upper = predictive.transpose("ci_bound", "config")
     # A rounding error must not put a config that always passes outside a range that ends at 1.
     inside = (observed >= lower - 1e-12) & (observed <= upper + 1e-12) | observed.isnull()
-    # Where nothing varies, nothing in the data or in the fit does: no gap is none, and any other is without end.
-    mean_gap_se = abs(float(gap.mean())) / se if se > 0 else np.inf if abs(float(gap.mean())) > 1e-12 else 0.0
-    mean_fits = mean_gap_se <= MEAN_GAP or abs(float(gap.mean())) <= PULL / rate.sizes["task"]
+    size = abs(float(gap.mean()))
+    # Where nothing varies in the data or in the fit, no gap is none, and any other is without end.
+    mean_gap_se = size / se if se > 0 else np.inf if size > 1e-12 else 0.0
+    mean_fits = mean_gap_se <= MEAN_GAP or size <= PULL / rate.sizes["task"]
     result = xr.Dataset(
         {"gap": gap, "predictive": predictive.drop_vars("ci_bound"), "inside": inside, "observed": observed}
     ).assign_coords(ci_bound=["lower", "upper"])

@@ -29,6 +29,7 @@ from evalbayes.frequentist import between_variance
 from evalbayes.schema import ERROR, FAIL, PASS, require_board
 from evalbayes.simulate import Floats
 from evalbayes.tabulate import NUMBERED
+from evalbayes.textbook import holm
 
 Bools = npt.NDArray[np.bool_]
 
@@ -149,20 +150,6 @@ def scored_runs(board: xr.Dataset) -> tuple[Bools, Bools]:
     state = board["outcome"].transpose("config", "task", "run").values
     counts = state >= (ERROR if board.attrs.get("error_policy") == "failure" else FAIL)
     return state == PASS, counts
-
-
-def holm(p: Floats) -> Floats:
-    """Adjust p-values for their number, NaN left out (Holm 1979).
-
-    >>> holm(np.array([0.01, np.nan, 0.04, 0.03])).round(4).tolist()
-    [0.03, nan, 0.06, 0.06]
-    """
-    known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known], kind="stable")]
-    adjusted = np.full(p.shape, np.nan)
-    steps = p[order] * np.arange(order.size, 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted
 
 
 def _sums(x: Bools, m: Bools) -> Sums:

@@ -53,7 +53,8 @@ def task_subsets(
     xarray.Dataset
         Over ``size``: ``middle`` (median over the subsets), ``lower`` and ``upper`` (the central share ``prob`` of
         them), ``least`` and ``most``, and ``known`` (the share of the subsets that give a value); ``whole``, that of
-        the whole board; attrs ``configs``.
+        the whole board; scalar coords ``quantity``, ``tasks`` and ``configs``, the target of the quantity; attrs
+        ``configs``, those pooled.
 
     Raises
     ------
@@ -118,6 +119,6 @@ def _summary(
     share = [values.size / every.size for values, every in zip(known, found, strict=True)]
     return xr.Dataset(
         {**facts, "known": ("size", share), "whole": whole},
-        coords={"size": sizes, "quantity": quantity, "ci_prob": prob},
+        coords={"size": sizes, "quantity": quantity, "tasks": "sampled", "configs": "fixed", "ci_prob": prob},
         attrs={"configs": components.pooled_label(names)},
     )

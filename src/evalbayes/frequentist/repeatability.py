@@ -11,9 +11,11 @@ sums over the two. sigma_b^2 is cut at 0, its ``raw`` value kept. The rest are f
 (`evalbayes.components`; arXiv 2606.00920).
 
 ``method="beta_binomial_ml"`` takes them from a Beta distribution of task rates, fitted by maximum likelihood, instead:
-m (1 - m) rho and m (1 - m) (1 - rho). Intervals, for ``tasks="sampled"``, are
-quantiles over resampled tasks with their runs as they are. For ``tasks="fixed"`` the components and the ICC describe
-these tasks and have no interval; the rest has no meaning there and is NaN.
+m (1 - m) rho and m (1 - m) (1 - rho).
+
+Intervals, for ``tasks="sampled"``, are quantiles over resampled tasks with their runs as they are. For
+``tasks="fixed"`` the components and the ICC describe these tasks and have no interval; the rest has no meaning there
+and is NaN.
 """
 
 from collections.abc import Iterable

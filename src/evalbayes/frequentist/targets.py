@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from evalbayes.answer import TARGETS
+from evalbayes.answer import TARGETS, check_targets
 from evalbayes.errors import ArgumentError, NotIdentifiedError, OutcomesError
 from evalbayes.frequentist.bootstrap import Bools, Integers
 
@@ -42,9 +42,7 @@ def choose(quantity: str, method: str | None, *, tasks: str, configs: str, offer
     NotIdentifiedError
         If the method covers another target, or the target is entries that are not on the board.
     """
-    for name, target in (("tasks", tasks), ("configs", configs)):
-        if target not in TARGETS:
-            raise ArgumentError(f"{name}={target!r} is not 'fixed' or 'sampled'")
+    check_targets(tasks, configs)
     offered = list(offered)
     able = [name for name in offered if tasks in COVERS[name]]
     if configs == "sampled":

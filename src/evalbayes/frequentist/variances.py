@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from evalbayes import components
-from evalbayes.answer import TARGETS, answer, check_prob, from_draws
+from evalbayes.answer import answer, check_prob, check_targets, from_draws
 from evalbayes.errors import ArgumentError, NotIdentifiedError, check_whole
 from evalbayes.frequentist import beta_binomial, bootstrap, moments
 from evalbayes.frequentist.bootstrap import Floats
@@ -65,9 +65,7 @@ def answered(outcomes: xr.Dataset, asked: Asked, function: Callable[[Any, Any], 
 
 
 def _check(asked: Asked) -> None:
-    for name, target in (("tasks", asked.tasks), ("configs", asked.configs)):
-        if target not in TARGETS:
-            raise ArgumentError(f"{name}={target!r} is not 'fixed' or 'sampled'")
+    check_targets(asked.tasks, asked.configs)
     if asked.configs == "sampled":
         raise NotIdentifiedError(f"{asked.quantity}: configs='sampled' asks about entries that are not on the board")
     if asked.method not in ESTIMATORS:

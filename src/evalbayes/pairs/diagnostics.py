@@ -11,9 +11,6 @@ from evalbayes.pairs.rules import Rule, sums
 from evalbayes.pairs.sums import Sums, mean, pairs_in
 from evalbayes.pairs.variance import zetas
 
-LEAST_SHARE = 0.5
-"""First-order share from which the diagnostic passes."""
-
 
 def first_order_share(size: int, zeta_1: Any, zeta_2: Any) -> float:
     """4 (M - 2) zeta_1 / (4 (M - 2) zeta_1 + 2 zeta_2), NaN where the sum is not positive."""

@@ -12,7 +12,7 @@ sampled  sampled  joint_bootstrap (configs x tasks, or configs x clusters of tas
 Between blocks of configs: dyadic and block_bootstrap. Under a user's weights: dyadic and config_bootstrap.
 """
 
-from evalbayes.answer import TARGETS
+from evalbayes.answer import check_targets
 from evalbayes.errors import ArgumentError, NotIdentifiedError
 
 VARIANCE_METHODS = ("hoeffding", "dyadic", "jackknife", "pair_iid")
@@ -47,9 +47,7 @@ def choose(
     NotIdentifiedError
         If the method does not cover the target, or not with these weights.
     """
-    for name, target in (("configs", configs), ("tasks", tasks)):
-        if target not in TARGETS:
-            raise ArgumentError(f"{name}={target!r} is not 'fixed' or 'sampled'")
+    check_targets(tasks, configs)
     able = SERVES[configs, tasks]
     if able == CONFIG_METHODS:
         able = BY_INCLUSION.get(inclusion, able)

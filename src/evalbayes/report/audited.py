@@ -7,7 +7,7 @@ import xarray as xr
 from evalbayes import board as leaderboard
 from evalbayes.errors import NotIdentifiedError
 from evalbayes.report.board import policies_of
-from evalbayes.report.numbers import plain
+from evalbayes.report.numbers import plain, rows_of
 
 
 class Audited(NamedTuple):
@@ -31,9 +31,9 @@ def audited(board: xr.Dataset, *, level: float, correction: str | None, reduce: 
     numbers = {
         "audit": said,
         "policies": policies,
-        "findings": _records(table),
+        "findings": rows_of(table),
         "entry_lines": lines,
-        "entries": _records(entries),
+        "entries": rows_of(entries),
     }
     return Audited([said, *policies], table, lines, entries, numbers)
 
@@ -57,6 +57,8 @@ def _entries(board: xr.Dataset, level: float, correction: Any, reduce: Any) -> t
     adjusted = ["p_anchor_adjusted"] if correction else []
     shown = ("rank", "group", "anchor", "p_anchor", *adjusted, "verdict", "anchor_tied")
     table |= {name: plain(groups[name].values) for name in shown}
+    # Codes for "none" in the Dataset, whose columns are whole numbers; in a table what is not known is blank.
+    table |= {name: [value or None for value in table[name]] for name in ("rank", "group")}
     if not any(table["anchor_tied"]):
         del table["anchor_tied"]
     about = "; ".join(str(groups.attrs[name]) for name in ("test", "correction", "note", "object"))
@@ -72,7 +74,3 @@ def _ordered(table: dict[str, list[Any]], why: list[dict[str, None]]) -> dict[st
     observed = [-1.0 if value is None else value for value in table["observed"]]
     order = sorted(range(len(observed)), key=lambda i: (-observed[i], table["config"][i]))
     return {name: [values[i] for i in order] for name, values in table.items()}
-
-
-def _records(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,15 @@ def columns(result: xr.Dataset) -> dict[str, list[Any]]:
 
 def records(result: xr.Dataset) -> list[dict[str, Any]]:
     """Return an answer as one record per value; see `columns`."""
-    table = columns(result)
+    return rows_of(columns(result))
+
+
+def rows_of(table: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return equally long columns as one record per row.
+
+    >>> rows_of({"config": ["a", "b"], "score": [0.5, None]})
+    [{'config': 'a', 'score': 0.5}, {'config': 'b', 'score': None}]
+    """
     return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
 
 

@@ -9,7 +9,7 @@ import xarray as xr
 from evalbayes import frequentist, posterior
 from evalbayes.report import population_of
 from evalbayes.report.board import policies_of
-from evalbayes.report.numbers import plain
+from evalbayes.report.numbers import plain, rows_of
 
 
 class Versus(NamedTuple):
@@ -59,9 +59,8 @@ def versus(
         "intervals; bootstrap: of the tasks that both ran",
         *policies,
     ]
-    records = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
     who = {"quantity": "difference", "tasks": tasks, "configs": "fixed", "ci_prob": prob}
-    return Versus(lines, table, {**who, "policies": policies, "values": records})
+    return Versus(lines, table, {**who, "policies": policies, "values": rows_of(table)})
 
 
 def _row(
