@@ -4,4 +4,4 @@ Each file holds one function ``name(outcomes, *, priors..., marginal=False) -> p
 function must return is written in `evalbayes.models.effects`.
 """
 
-NAMES = ("crossed", "crossed_beta_binomial", "beta_binomial")
+NAMES = ("crossed", "crossed_beta_binomial", "crossed_discrimination", "beta_binomial")

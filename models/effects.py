@@ -10,7 +10,8 @@ rest, is four names:
 - data ``node_position`` over ``node``: equally spaced values of z (whoever compiles the model may replace
   them by more);
 - ``node_effect`` over ``node``: the task effect at each node;
-- ``node_logweight`` over ``node``: the trapezoidal rule's log weights, summing to one;
+- ``node_logweight`` over ``node``, or ``(task, node)`` where tasks have groups: the trapezoidal rule's log weights,
+  summing to one;
 - ``task_loglik`` over ``(task, node)``: log p(outcomes of the task | its effect at the node, the rest).
 
 The marginal log-likelihood of a task is then ``logsumexp(task_loglik + node_logweight, "node")``: on an
@@ -18,6 +19,7 @@ equally spaced grid the trapezoidal rule errs by about 2 exp(-2 pi^2 (sd / h)^2)
 standard deviation sd at spacing h (Trefethen and Weideman 2014, SIAM Review 56, 385-458).
 """
 
+from collections.abc import Sequence
 from math import lgamma
 from typing import Any, NamedTuple
 
@@ -25,6 +27,8 @@ import numpy as np
 import pymc as pm
 import pymc.dims as pmd
 import xarray as xr
+
+from evalbayes.models import groups
 
 SHAPES = ("mixture", "normal")
 NODES = np.linspace(-8.0, 8.0, 257)
@@ -38,18 +42,24 @@ class Shape(NamedTuple):
     scale: Any
 
 
-def coords(outcomes: xr.Dataset, task_density: str) -> dict[str, Any]:
-    """Return the coords of a model with task effects: configs and tasks by name, nodes and components by number.
+def coords(
+    outcomes: xr.Dataset,
+    task_density: str,
+    config_groups: str | Sequence[str] = (),
+    task_groups: str | Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the coords of a model with task effects: configs, tasks and groups by name, nodes, components by number.
 
     Raises
     ------
     ValueError
-        If ``task_density`` is not one of `SHAPES`.
+        If ``task_density`` is not one of `SHAPES`, or a group is refused by `evalbayes.models.groups.coords`.
     """
     if task_density not in SHAPES:
         raise ValueError(f"task_density={task_density!r}: choose one of {', '.join(SHAPES)}")
     components = 2 if task_density == "mixture" else 1
-    return board_coords(outcomes) | {"node": np.arange(NODES.size), "component": np.arange(components)}
+    nodes = {"node": np.arange(NODES.size), "component": np.arange(components)}
+    return board_coords(outcomes) | nodes | groups.coords(outcomes, config_groups, task_groups)
 
 
 def board_coords(outcomes: xr.Dataset) -> dict[str, Any]:
@@ -80,6 +90,17 @@ def config_effect(outcomes: xr.Dataset, config_sd: float) -> Any:
         return pmd.Data("no_config_effect", np.zeros(1), dims=("config",))
     sigma = pmd.HalfNormal("config_sd", np.float64(config_sd))
     return pmd.ZeroSumNormal("config_effect", sigma=sigma, core_dims="config")
+
+
+def discrimination(outcomes: xr.Dataset, discrimination_sd: float) -> Any:
+    """Register ``discrimination_sd`` and ``log_discrimination`` (config), which sums to zero; return lambda (config).
+
+    One config's is 1: the scale of the task effects already is its own.
+    """
+    if outcomes.sizes["config"] == 1:
+        return pmd.Data("no_discrimination", np.ones(1), dims=("config",))
+    sigma = pmd.HalfNormal("discrimination_sd", np.float64(discrimination_sd))
+    return pmd.math.exp(pmd.ZeroSumNormal("log_discrimination", sigma=sigma, core_dims="config"))
 
 
 def log_coefficient(outcomes: xr.Dataset) -> Any:
@@ -141,15 +162,19 @@ def _pair(low: Any, high: Any) -> Any:
     return pmd.concat([low.expand_dims("component"), high.expand_dims("component")], dim="component")
 
 
-def mean_rate(ability: Any, task_sd: Any, shape: Shape) -> Any:
-    """Return the success probability on a new task: the mean of expit(ability + t) over the density of t.
+def mean_rate(ability: Any, task_sd: Any, shape: Shape, group_variance: Any = 0.0, slope: Any = 1.0) -> Any:
+    """Return the success probability on a new task: the mean of expit(ability + slope t) over the density of t.
 
-    By the trapezoidal rule on each component, and not on the nodes, which a narrow component far out may lie beyond.
+    ``group_variance`` is that of the groups a new task may come from (`evalbayes.models.groups`). By the trapezoidal
+    rule on each component, and not on the nodes, which a narrow component far out may lie beyond.
     """
     z = np.linspace(-8.0, 8.0, 129)
     density = np.exp(-0.5 * z**2)
     at, share = (pmd.as_xtensor(part, dims=("quadrature",)) for part in (z, density / density.sum()))
-    rate = pmd.math.sigmoid(ability + task_sd * (shape.mean + shape.scale * at))
+    scale = task_sd * shape.scale
+    if not isinstance(group_variance, float):
+        scale = pmd.math.sqrt(scale**2 + group_variance)
+    rate = pmd.math.sigmoid(ability + slope * (task_sd * shape.mean + scale * at))
     return rate.dot(shape.weight * share, dim=("component", "quadrature"))
 
 
@@ -158,6 +183,18 @@ def register_shape(task_sd: Any, shape: Shape) -> None:
     pmd.Deterministic("task_weight", shape.weight)
     pmd.Deterministic("task_mean", task_sd * shape.mean)
     pmd.Deterministic("task_scale", task_sd * shape.scale)
+
+
+def grid(z: Any, task_sd: Any, group_effect: Any = 0.0, group_variance: Any = 0.0) -> tuple[Any, Any]:
+    """Return the task effect at every node z, and what is left of it there for the residual, in units of ``task_sd``.
+
+    With groups of tasks (`evalbayes.models.groups.of_tasks`) the grid is one of whole effects: its unit is their
+    standard deviation over new groups, and the residual (task, node) is a task's own.
+    """
+    if isinstance(group_variance, float):
+        return task_sd * z, z
+    t = pmd.math.sqrt(task_sd**2 + group_variance) * z
+    return t, (t - group_effect) / task_sd
 
 
 def node_logweight(z: Any, shape: Shape) -> Any:
@@ -172,12 +209,13 @@ def node_logweight(z: Any, shape: Shape) -> Any:
     return log_density - pmd.math.logsumexp(log_density, dim="node")
 
 
-def latent_effect(task_sd: Any, shape: Shape) -> Any:
-    """Register ``task_effect`` (task) as a random variable: the model as written."""
+def latent_effect(task_sd: Any, shape: Shape, group_effect: Any = 0.0) -> Any:
+    """Register ``task_effect`` (task) as a random variable about the effects of its groups: the model as written."""
+    mean = task_sd * shape.mean + group_effect
     effect = pm.NormalMixture(
         "task_effect",
         w=shape.weight.values,
-        mu=(task_sd * shape.mean).values,
+        mu=(mean.transpose("task", "component") if "task" in mean.type.dims else mean).values,
         sigma=(task_sd * shape.scale).values,
         dims="task",
     )
@@ -187,7 +225,8 @@ def latent_effect(task_sd: Any, shape: Shape) -> Any:
 def integrate_out(task_loglik: Any, node_effect: Any, node_logweight: Any) -> None:
     """Register the marginal likelihood: the sum over tasks of log sum over nodes."""
     pmd.Deterministic("node_effect", node_effect)
-    pmd.Deterministic("node_logweight", node_logweight)
+    dims = ("task", "node") if "task" in node_logweight.type.dims else ("node",)
+    node_logweight = pmd.Deterministic("node_logweight", node_logweight, dims=dims)
     task_loglik = pmd.Deterministic("task_loglik", task_loglik, dims=("task", "node"))
     pmd.Potential("marginal_loglik", pmd.math.logsumexp(task_loglik + node_logweight, dim="node").sum("task"))
 

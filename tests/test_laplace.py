@@ -6,7 +6,7 @@ import pymc as pm
 import pytest
 from scipy import integrate, stats
 
-from evalbayes import laplace
+from evalbayes import fit, laplace, simulate
 from evalbayes.density import compile_density, data_of, derivatives, hessian, third_derivatives
 from evalbayes.errors import SamplingError
 from evalbayes.expansion import expand
@@ -166,3 +166,10 @@ def test_a_flat_density_is_refused_in_words():
     density = compile_density(model)
     with pytest.raises(SamplingError, match=r"laplace: .*method='latent'"):
         expand(density, data_of(model), np.zeros(4))
+
+
+def test_priors_too_wide_to_expand_under_are_an_error_of_the_sampler():
+    """Not one of the linear algebra that met a number without end."""
+    board = simulate.board(configs=4, tasks=12, runs=1, seed=1)
+    with pytest.raises(SamplingError, match="the expansion broke down"):
+        fit(board, "crossed", method="laplace", intercept=100.0, config_sd=100.0, task_sd=100.0)

@@ -1,7 +1,9 @@
 """Success probabilities of cells, from posterior draws of any packaged model.
 
-``logit mu_ct = intercept + config_effect_c + task_effect_t``, an effect that a model does not have being 0. Where it
-has ``log_kappa``, the probability of a cell is drawn around mu and its own runs say more about it::
+``logit mu_ct = ability_c + discrimination_c (task_effect_t + interaction_effect_ft)``, with ability the intercept and
+all effects of the config and of its groups, the task effect that of the task and of its groups, and f the family that
+the config is of. An effect that a model does not have is 0, and a discrimination 1. Where it has ``log_kappa``, the
+probability of a cell is drawn around mu and its own runs say more about it::
 
     p_ct | k, n ~ Beta(mu kappa + k, (1 - mu) kappa + n - k);      without log_kappa p_ct = mu_ct
 """
@@ -12,6 +14,7 @@ import numpy as np
 import xarray as xr
 from scipy import special
 
+from evalbayes.schema import Int64
 from evalbayes.simulate import Floats, scattered
 
 BLOCK = 2**22
@@ -31,7 +34,9 @@ def thinned(posterior: xr.Dataset, most: int) -> xr.Dataset:
 
 
 def ability(flat: xr.Dataset) -> xr.DataArray:
-    """Return the mean logit of every config, (draw, config)."""
+    """Return the mean logit of every config, (draw, config): the model's own, or intercept and config effect."""
+    if "ability" in flat:
+        return flat["ability"].transpose("draw", "config")
     if "config_effect" in flat:
         return (flat["intercept"] + flat["config_effect"]).transpose("draw", "config")
     return flat["intercept"].expand_dims(config=flat["score"]["config"].values).transpose("draw", "config")
@@ -44,24 +49,68 @@ def task_effects(flat: xr.Dataset, tasks: int) -> Floats:
     return np.zeros((flat.sizes["draw"], tasks))
 
 
+def family_effects(flat: xr.Dataset, block: slice) -> Floats:
+    """Return what tasks have for each config beyond their effects, of some draws: (draw, config, task).
+
+    Configs of one family have the same. Zero, (1, 1, 1), where there are no families.
+    """
+    if "interaction_effect" not in flat:
+        return np.zeros((1, 1, 1))
+    shared = flat["interaction_effect"].isel(draw=block).transpose("draw", "interaction_group", "task").values
+    return np.asarray(shared[:, families(flat)])
+
+
+def new_family_effects(flat: xr.Dataset, block: slice, tasks: int, rng: np.random.Generator) -> Floats:
+    """Draw the same of ``tasks`` new tasks."""
+    if "interaction_effect" not in flat:
+        return np.zeros((1, 1, 1))
+    omega = flat["interaction_sd"].values[block, None, None]
+    shared = omega * rng.standard_normal((len(omega), flat.sizes["interaction_group"], tasks))
+    return np.asarray(shared[:, families(flat)])
+
+
+def families(flat: xr.Dataset) -> Int64:
+    """Return the number of every config's family."""
+    member = flat["interaction_group_of_config"].transpose("config", "interaction_group")
+    return np.asarray(member.values.argmax(axis=1))
+
+
+def discrimination(flat: xr.Dataset) -> Floats:
+    """Return what every config multiplies task effects by, (draw, config) or (draw, 1) where all have 1."""
+    if "log_discrimination" in flat:
+        return np.asarray(np.exp(flat["log_discrimination"].transpose("draw", "config").values))
+    return np.ones((flat.sizes["draw"], 1))
+
+
 def concentration(flat: xr.Dataset) -> Floats | None:
     """Return kappa (draw, config), or None where cells are additive."""
     return np.exp(flat["log_kappa"].transpose("draw", "config").values) if "log_kappa" in flat else None
 
 
 def new_effects(flat: xr.Dataset, draw: int, tasks: int, rng: np.random.Generator) -> Floats:
-    """Draw the effects of ``tasks`` new tasks at one draw of the parameters; zeros where tasks are exchangeable."""
+    """Draw the effects of ``tasks`` new tasks at one draw of the parameters; zeros where tasks are exchangeable.
+
+    Where tasks have groups these are new tasks of the same groups, as many of each as on the board.
+    """
     if "task_weight" not in flat:
         return np.zeros(tasks)
     weight, mean, scale = (flat[name].values[draw] for name in ("task_weight", "task_mean", "task_scale"))
     component = rng.choice(weight.size, size=tasks, p=weight / weight.sum())
-    return np.asarray(mean[component] + scale[component] * rng.standard_normal(tasks))
+    effect = np.asarray(mean[component] + scale[component] * rng.standard_normal(tasks))
+    if "task_group_effect" not in flat:
+        return effect
+    group = flat["task_group_effect"].values[draw]
+    return effect + (group if group.size == tasks else rng.choice(group, tasks))
 
 
 def expected_rates(flat: xr.Dataset, tasks: int) -> Floats:
     """Return the posterior mean of every cell's mu, (config, task)."""
-    pairs = zip(ability(flat).values, task_effects(flat, tasks), strict=True)
-    return np.asarray(sum(special.expit(a[:, None] + t) for a, t in pairs) / flat.sizes["draw"])
+    at, slope, effect = ability(flat).values, discrimination(flat), task_effects(flat, tasks)
+    total = np.zeros((at.shape[1], tasks))
+    for i in range(len(at)):
+        x = effect[i] + family_effects(flat, slice(i, i + 1))[0]
+        total += special.expit(at[i][:, None] + slope[i][:, None] * x)
+    return total / len(at)
 
 
 def rates(
@@ -80,14 +129,15 @@ def rates(
     rng
         For the draws of p_ct.
     """
-    at, kappa = ability(flat), concentration(flat)
+    at, slope, kappa = ability(flat), discrimination(flat), concentration(flat)
     effect = task_effects(flat, trials.sizes["task"])
     k, n = (cells.transpose("config", "task").values for cells in (successes, trials))
     seen = n.max(axis=1) > 1
     step = max(1, BLOCK // n.size)
     for start in range(0, len(effect), step):
         block = slice(start, start + step)
-        p = special.expit(at.values[block, :, None] + effect[block, None, :])
+        x = effect[block, None, :] + family_effects(flat, block)
+        p = special.expit(at.values[block, :, None] + slope[block, :, None] * x)
         if kappa is not None and seen.any():
             spread = kappa[block, seen, None]
             # Beta(mu kappa + k, ...) is a Beta around another mean, with n more runs' worth of concentration.

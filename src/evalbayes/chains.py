@@ -16,7 +16,7 @@ from evalbayes.choice import ModelFunction, built
 from evalbayes.density import Data, Density, available_cores, data_of, over_draws
 from evalbayes.errors import SamplingError
 from evalbayes.marginal import CHECKED_DRAWS, Progress, Settled, compiled_once, on_grid
-from evalbayes.tree import labelled, reported
+from evalbayes.tree import labelled, reported, with_families
 
 CHAINS = 4
 MARGINAL_WORK = 5_000_000
@@ -73,8 +73,9 @@ def _on_present_grid(
     settled: Settled, latent: Callable[[Settled], Target], *, draws: int, seed: int, say: Progress
 ) -> tuple[xr.DataTree, nodes.GridCheck | None]:
     """Sample once, and once more with care if there are divergences."""
-    first = settled.seen is not None and _work(settled.data) <= MARGINAL_WORK
     second = settled.seen is not None
+    # Coordinates have no place for residuals that families share: those are always integrated out.
+    first = second and (_work(settled.data) <= MARGINAL_WORK or nodes.has_families(settled.density))
     for marginal, tune, target_accept in ((first, TUNE, TARGET_ACCEPT), (second, 2 * TUNE, CAREFUL_ACCEPT)):
         target = _marginal(settled) if marginal else latent(settled)
         what = "task effects integrated out" if marginal else "the model as written"
@@ -126,7 +127,7 @@ def _labelled(
     seen = None
     if target.marginal:
         say("drawing task effects")
-        values["task_effect"] = nodes.task_effects(density, x, data, rng)
+        values |= nodes.drawn_back(density, x, data, rng)
         seen = nodes.grid_check(density)(x[:: max(1, len(x) // CHECKED_DRAWS)], data)
     tree = _tree("nuts", labelled(target.model, values, chains=CHAINS), sampled)
     tree.attrs |= {} if seen is None else nodes.grid_attrs(data["node_position"], seen)
@@ -150,7 +151,7 @@ def by_latent(
         target_accept=LATENT_TARGET_ACCEPT,
         adaptation="low_rank",
     )
-    return _tree("latent", sampled["posterior"].to_dataset(), sampled)
+    return _tree("latent", with_families(model, sampled["posterior"].to_dataset()), sampled)
 
 
 def _chain_draws(draws: int) -> int:

@@ -93,8 +93,8 @@ def fit(
     say = progress or (lambda _: None)
     started = time.perf_counter()
     name, function, model_why = chosen(outcomes, model)
-    check_identified(outcomes, name)
     check_priors(name, function, priors)
+    check_identified(outcomes, name, priors)
     say(f"model {name}: {model_why}")
     with threadpool_limits(1):
         # Parallel work is over draws and chains; BLAS threads beside it would only get in the way.
@@ -106,14 +106,21 @@ def fit(
     tree["constant_data"] = xr.DataTree(outcomes[["trials", "errors"]])
     tree.attrs.update(
         {"model": name, "model_why": model_why, "why": why, "seed": seed, "draws": _count(tree)}
-        | {"evalbayes_version": __version__, "note": notes(outcomes, tree["posterior"].to_dataset())}
-        | {f"prior_{key}": value for key, value in priors.items()}
+        | {"evalbayes_version": __version__, "note": notes(outcomes, tree["posterior"].to_dataset(), priors)}
+        | {f"prior_{key}": _kept(value) for key, value in priors.items()}
         | {key: gate.attrs[key] for key in ("gate", "mean_gap", "worst_gap", "mean_gap_se")}
         | {key: value for key, value in outcomes.attrs.items() if key in ("source", "error_policy", "score_rule")}
         | additivity(tree["posterior"].to_dataset(), outcomes)
         | {"seconds": round(time.perf_counter() - started, 2)}
     )
     return tree
+
+
+def _kept(value: Any) -> Any:
+    """Return a prior or option as an attribute that files hold: the names of groups as one text, a flag as 0 or 1."""
+    if isinstance(value, bool):
+        return int(value)
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def _count(tree: xr.DataTree) -> int:

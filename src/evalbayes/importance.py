@@ -35,7 +35,7 @@ def by_laplace(settled: Settled, *, draws: int, seed: int, say: Progress) -> xr.
     values = laplace.draws_of(density, names, points, data)
     if seen is not None:
         say("drawing task effects")
-        values["task_effect"] = nodes.task_effects(density, points, data, rng)
+        values |= nodes.drawn_back(density, points, data, rng)
     importance = xr.Dataset({"weight": ("proposal", weighted.weight)})
     tree = xr.DataTree.from_dict({"posterior": labelled(settled.model, values), "importance": importance})
     tree.attrs = {"method": "laplace", "k_hat": weighted.k_hat, "weight_ess": weighted.ess}

@@ -51,8 +51,14 @@ def settle(outcomes: xr.Dataset, function: ModelFunction, priors: dict[str, Any]
     model = built(function, outcomes, priors, marginal=True)
     density = compiled_once(function, model, priors, marginal=True)
     x = flatten(density, _start(model, outcomes))
-    z = nodes.first_nodes(outcomes, overdispersed="log_kappa" in model.named_vars) if has_grid(density) else None
+    z = _first_nodes(model, outcomes) if has_grid(density) else None
     return _expanded(model, density, data_of(model), x, z, say)
+
+
+def _first_nodes(model: pm.Model, outcomes: xr.Dataset) -> np.ndarray:
+    there, member = model.named_vars, "interaction_group_of_config"
+    families = there[member].get_value() if member in there else None
+    return nodes.first_nodes(outcomes, overdispersed="log_kappa" in there, families=families)
 
 
 def on_grid(settled: Settled, change: Callable[[np.ndarray, nodes.GridCheck, int], np.ndarray]) -> Settled:
@@ -109,7 +115,8 @@ def _start(model: pm.Model, outcomes: xr.Dataset) -> dict[str, np.ndarray]:
     guess = {"config_effect": logit - logit.mean(), "config_sd": max(float(logit.std()), 0.3)}
     point: dict[str, np.ndarray] = model.initial_point()
     for name, value in guess.items():
-        if name in model.named_vars:
+        # One's own model may make its effects of something else.
+        if name in model.named_vars and model[name] in model.rvs_to_values:
             point[model.rvs_to_values[model[name]].name] = _unconstrained(model, model[name], value)
     return point
 

@@ -1,7 +1,8 @@
 """The grid of a marginal model: how fine it must be, how wide, and the task effects drawn back from it.
 
 Everything here uses `task_loglik`, `node_logweight`, `node_effect` and `node_position` alone (the contract of
-`evalbayes.models.effects`), so that a user's own marginal model is served too.
+`evalbayes.models.effects`), so that a user's own marginal model is served too; and, where configs of one family share a
+residual on every task (`evalbayes.models.interaction`), `interaction_loglik` and `interaction_sd`.
 """
 
 from collections.abc import Callable
@@ -31,6 +32,13 @@ MOST_NODES = 8192
 """Above this a grid costs more than sampling the task effects does."""
 LEAST_INTERVALS = 128
 """A small board's conditionals are wide, but a component of the tasks' density may be narrow."""
+OTHERS = 4.0
+"""Precision of an effect known but for a residual of sd 1/2; where residuals are smaller the grid's check finds it."""
+SEVERAL = 256
+"""Draws for which residuals are drawn together: there are three uniform numbers for each family and task."""
+TINY = 1e-300
+NEEDED = ("task_loglik", "node_logweight", "node_effect")
+SHARED = ("interaction_loglik", "interaction_sd")
 STRETCH = 32
 """Nodes searched together when one is drawn."""
 SHRINKAGE = 16 * np.sqrt(3) / (15 * np.pi)
@@ -49,12 +57,14 @@ class GridCheck(NamedTuple):
         return self.error <= slack * TOLERANCE and self.end_mass <= slack * END_MASS
 
 
-def first_nodes(outcomes: xr.Dataset, *, overdispersed: bool = False) -> np.ndarray:
+def first_nodes(outcomes: xr.Dataset, *, overdispersed: bool = False, families: np.ndarray | None = None) -> np.ndarray:
     """Return nodes for a board not yet fitted, from the information its configs carry at any effect.
 
     The conditional precision of a task's effect is at most sum_c n_c p_c (1 - p_c) plus the prior's. Smoothed
     logits of configs and of tasks are near enough, the latter's spread stretched by what averaging over configs
-    has shrunk. Where runs of a cell are correlated by rho, n of them tell as much as n / (1 + (n - 1) rho).
+    has shrunk. Where runs of a cell are correlated by rho, n of them tell as much as n / (1 + (n - 1) rho). Of the effect
+    that a family of configs sees, ``families`` (config, family), those of the others tell less the more residuals vary:
+    with an sd of 1/2, as much as `OTHERS` runs at most.
     """
     k, n = (
         outcomes["successes"].transpose("config", "task").values,
@@ -69,6 +79,8 @@ def first_nodes(outcomes: xr.Dataset, *, overdispersed: bool = False) -> np.ndar
     if overdispersed:
         runs = runs / (1 + (runs - 1) * _correlation(k, n, ability[:, None] + easiness - ability.mean()))
     information = float((p * (1 - p) @ runs).max())
+    if families is not None:
+        information = min(information, float((p * (1 - p) @ (runs[:, None] * families)).max()) + OTHERS)
     smallest_sd = 1 / np.sqrt(1 + spread**2 * information)
     return equally_spaced(REACH, smallest_sd, outcomes.sizes["task"])
 
@@ -107,22 +119,45 @@ def equally_spaced(reach: float, smallest_sd: float, tasks: int, spread: float =
 @lru_cache(maxsize=KEPT)
 def grid_check(density: Density) -> Callable[[np.ndarray, Data], GridCheck]:
     """Compile a check of the grid in ``data`` at points x (size,) or (draw, size): the worst `GridCheck` over them."""
-    quantities = density.quantities(["task_loglik", "node_logweight"])
+    quantities = density.quantities([*NEEDED[:2], *((*NEEDED[2:], *SHARED) if has_families(density) else ())])
 
     @batched
     def one(point: Any, data: Data) -> Any:
-        probability = conditional(quantities(point, data))
-        z = data["node_position"]
-        mean = probability @ z
-        sd = jnp.sqrt(jnp.maximum(probability @ z**2 - mean**2, 0.0))
-        error = (2 * jnp.exp(-2 * jnp.pi**2 * (sd / (z[1] - z[0])) ** 2)).sum()
-        return error, probability[:, jnp.array([0, -1])].max(), sd.min()
+        values, z = quantities(point, data), data["node_position"]
+        probability = conditional(values)
+
+        def seen(probability: Any) -> Any:
+            mean = probability @ z
+            sd = jnp.sqrt(jnp.maximum(probability @ z**2 - mean**2, 0.0))
+            error = (2 * jnp.exp(-2 * jnp.pi**2 * (sd / (z[1] - z[0])) ** 2)).sum()
+            return error, probability[:, jnp.array([0, -1])].max(), sd.min()
+
+        error, end_mass, sd = seen(probability)
+        if has_families(density):
+            # The grid is one of families' effects too, and those are known better than the task's own.
+            of_family = _of_families(values, probability)
+            errors, ends, sds = jax.lax.map(lambda own: seen(of_family(own)), values["interaction_loglik"])
+            error, end_mass, sd = error + errors.sum(), jnp.maximum(end_mass, ends.max()), jnp.minimum(sd, sds.min())
+        return error, end_mass, sd
 
     def check(x: np.ndarray, data: Data) -> GridCheck:
         error, end_mass, sd = over_draws(one, (np.atleast_2d(x),), data)
         return GridCheck(float(error.max()), float(end_mass.max()), float(sd.min()))
 
     return check
+
+
+def _of_families(values: dict[str, Any], probability: Any) -> Callable[[Any], Any]:
+    """Return the map from a family's log-likelihood (task, node) to the conditional probability of its effect there."""
+    x, omega = values["node_effect"], values["interaction_sd"]
+    near = jax.nn.softmax(-0.5 * ((x - x[:, None]) / omega) ** 2, axis=1)
+
+    def of_family(own: Any) -> Any:
+        likelihood = jnp.exp(own - own.max(axis=1, keepdims=True))
+        mean = jnp.maximum(likelihood @ near.T, TINY)
+        return likelihood * ((probability / mean) @ near)
+
+    return of_family
 
 
 def grid_attrs(nodes: np.ndarray, seen: GridCheck) -> dict[str, float]:
@@ -137,6 +172,26 @@ def refined(nodes: np.ndarray, seen: GridCheck, tasks: int, spread: float = SPRE
     # A conditional narrower than the spacing cannot be measured on it: at least halve the spacing then.
     smallest_sd = seen.smallest_sd if seen.smallest_sd > spacing else spacing / 2
     return equally_spaced(reach, smallest_sd, tasks, spread)
+
+
+def drawn_back(density: Density, x: np.ndarray, data: Data, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Draw what the marginal form has integrated out at each draw x (draw, size).
+
+    Returns
+    -------
+    dict
+        ``task_effect`` (draw, task) and, where families share residuals, ``interaction_effect`` (draw,
+        interaction_group, task), on the logit scale.
+    """
+    drawn = {"task_effect": task_effects(density, x, data, rng)}
+    if has_families(density):
+        drawn["interaction_effect"] = _interaction_effects(density, x, data, drawn["task_effect"], rng)
+    return drawn
+
+
+def has_families(density: Density) -> bool:
+    """Whether configs of one family share a residual on every task, which the model has integrated out."""
+    return "interaction_loglik" in density.model.named_vars
 
 
 def task_effects(density: Density, x: np.ndarray, data: Data, rng: np.random.Generator) -> np.ndarray:
@@ -158,20 +213,70 @@ def task_effects(density: Density, x: np.ndarray, data: Data, rng: np.random.Gen
 @lru_cache(maxsize=KEPT)
 def _effect_draw(density: Density) -> Callable[..., Any]:
     """Compile the draw of all tasks' effects at one point from three uniform numbers a task."""
-    quantities = density.quantities(["task_loglik", "node_logweight", "node_effect"])
+    quantities = density.quantities(NEEDED)
 
     @batched
     def one(point: Any, uniform: Any, data: Data) -> Any:
         values = quantities(point, data)
-        probability = conditional(values)
-        t = values["node_effect"]
-        h = t[1] - t[0]
-        mean = probability @ t
-        variance = jnp.maximum(probability @ t**2 - mean**2, 0.0)
-        spread = t[_pick(probability, uniform[0])] + h * (uniform[1] + uniform[2] - 1.0)
-        return mean + (spread - mean) * jnp.sqrt(variance / (variance + h**2 / 6))
+        return _drawn(conditional(values), values["node_effect"], uniform)
 
     return one
+
+
+def _drawn(probability: Any, t: Any, uniform: Any) -> Any:
+    """Draw one value a row from the probabilities of nodes t and three uniform numbers, as `task_effects` says."""
+    h = t[1] - t[0]
+    mean = probability @ t
+    variance = jnp.maximum(probability @ t**2 - mean**2, 0.0)
+    spread = t[_pick(probability, uniform[0])] + h * (uniform[1] + uniform[2] - 1.0)
+    return mean + (spread - mean) * jnp.sqrt(variance / (variance + h**2 / 6))
+
+
+def _interaction_effects(
+    density: Density, x: np.ndarray, data: Data, task_effect: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw every family's residual on every task given the task's effect: (draw, interaction_group, task)."""
+    levels, tasks = (int(density.model.dim_lengths[dim].eval()) for dim in ("interaction_group", "task"))
+    run, drawn = _interaction_draw(density), np.empty((len(x), levels, tasks))
+    for start in range(0, len(x), SEVERAL):
+        some = slice(start, start + SEVERAL)
+        uniform = rng.random((len(x[some]), levels, 3, tasks))
+        drawn[some] = over_draws(run, (x[some], task_effect[some], uniform), data)
+    return drawn
+
+
+@lru_cache(maxsize=KEPT)
+def _interaction_draw(density: Density) -> Callable[..., Any]:
+    """Compile the draw of all residuals at one point.
+
+    On as many nodes of w as the grid has of t, a standard normal's times omega: they lie closer, so that a family's
+    log-likelihood, a smooth function interpolated at t + w, is resolved there, and so is the normal however narrow.
+    """
+    quantities = density.quantities(["node_effect", *SHARED])
+
+    @batched
+    def one(point: Any, task_effect: Any, uniform: Any, data: Data) -> Any:
+        values, z = quantities(point, data), data["node_position"]
+        x, w = values["node_effect"], values["interaction_sd"] * z
+        place = (task_effect[:, None] + w - x[0]) / (x[1] - x[0])
+
+        def of_family(both: tuple[Any, Any]) -> Any:
+            own, uniform = both
+            return _drawn(jax.nn.softmax(_interpolated(own, place) - 0.5 * z**2, axis=1), w, uniform)
+
+        return jax.lax.map(of_family, (values["interaction_loglik"], uniform))
+
+    return one
+
+
+def _interpolated(values: Any, place: Any) -> Any:
+    """Return rows of values at fractional indices, by the cubic through four nodes; constant beyond the ends."""
+    place = jnp.clip(place, 0.0, values.shape[1] - 1.0)
+    first = jnp.clip(jnp.floor(place).astype(int) - 1, 0, values.shape[1] - 4)
+    s = place - first - 1.0
+    before, at, after, beyond = (jnp.take_along_axis(values, first + step, axis=1) for step in range(4))
+    outer = (beyond * (s + 1) - before * (s - 2)) * s * (s - 1) / 6
+    return outer + (at * (s - 1) - after * s) * (s + 1) * (s - 2) / 2
 
 
 def _pick(probability: Any, uniform: Any) -> Any:

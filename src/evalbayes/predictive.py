@@ -60,7 +60,7 @@ def prior_predictive(
     validate(outcomes)
     name, function, _ = chosen(outcomes, model)
     check_priors(name, function, priors)
-    check_identified(outcomes, name)
+    check_identified(outcomes, name, priors)
     with built(function, outcomes, priors) as latent, _quiet():
         drawn = pm.sample_prior_predictive(draws, random_seed=seed, compile_kwargs=COMPILE)
     prior, boards = (flattened(drawn[group].to_dataset()) for group in ("prior", "prior_predictive"))
@@ -107,11 +107,10 @@ def posterior_predictive(
     """
     check_whole("draws", draws, 1)
     check_whole("seed", seed, 0)
-    if not isinstance(fit, xr.DataTree):
-        raise ArgumentError(f"fit is a {type(fit).__name__}; give what evalbayes.fit returned")
-    latent = _latent(fit, model)
+    board, function, priors = origin(fit, model)
+    latent = built(function, board, priors)
     posterior = fit["posterior"].to_dataset()
-    _check_same_parameters(latent, posterior)
+    check_same_parameters(latent, posterior)
     flat = flattened(posterior)
     count = min(draws, flat.sizes["draw"])
     evenly = [i * flat.sizes["draw"] // count for i in range(count)]
@@ -128,17 +127,41 @@ def posterior_predictive(
     return boards.assign(trials=fit["constant_data"]["trials"].reset_coords(drop=True).transpose("config", "task"))
 
 
-def _check_same_parameters(latent: pm.Model, posterior: xr.Dataset) -> None:
-    """Refuse a model with parameters that the fit lacks, as they would come from the prior, or without some it has."""
-    missing = [variable.name for variable in latent.free_RVs if variable.name not in posterior]
-    unused = [name for name in posterior.data_vars if name not in latent.named_vars]
+def check_same_parameters(model: pm.Model, posterior: xr.Dataset) -> None:
+    """Refuse a model with parameters that a fit lacks, as they would come from the prior, or without some it has.
+
+    What a fit has of every task may be missing: a marginal form integrates it out.
+    """
+    missing = [variable.name for variable in model.free_RVs if variable.name not in posterior]
+    unused = [
+        name
+        for name, values in posterior.data_vars.items()
+        if name not in model.named_vars and "task" not in values.dims
+    ]
     if missing or unused:
         wrong = f"no {', '.join(missing)}" if missing else f"{', '.join(map(str, unused))}, which the model has not"
         raise ArgumentError(f"the fit has {wrong}; give the model= that it was fitted with")
 
 
-def _latent(fit: xr.DataTree, model: str | ModelFunction | None) -> pm.Model:
-    """Build the model as written that a fit was made with."""
+def origin(
+    fit: xr.DataTree, model: str | ModelFunction | None = None
+) -> tuple[xr.Dataset, ModelFunction, dict[str, Any]]:
+    """Return the board, the model's function and the priors that a fit was made with.
+
+    Parameters
+    ----------
+    fit
+        From `evalbayes.fit`.
+    model
+        The function, where it is neither in the package nor in a file.
+
+    Raises
+    ------
+    ArgumentError
+        If fit is none, or its model is not to be found or has other priors.
+    """
+    if not isinstance(fit, xr.DataTree):
+        raise ArgumentError(f"fit is a {type(fit).__name__}; give what evalbayes.fit returned")
     board = fit["constant_data"].to_dataset().assign(fit["observed_data"].to_dataset().data_vars)
     attrs = {str(name): value for name, value in fit.attrs.items()}
     priors = {name.removeprefix("prior_"): value for name, value in attrs.items() if name.startswith("prior_")}
@@ -147,8 +170,9 @@ def _latent(fit: xr.DataTree, model: str | ModelFunction | None) -> pm.Model:
         raise ArgumentError(
             f"the fit was made with {name}, which is not here; give the function, or its file, as model="
         )
-    _, function, _ = chosen(board, name if model is None else model)
-    return built(function, board, priors)
+    name, function, _ = chosen(board, name if model is None else model)
+    check_priors(name, function, priors)
+    return board, function, priors
 
 
 def _counts(latent: pm.Model, boards: xr.Dataset) -> xr.Dataset:

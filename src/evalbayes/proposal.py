@@ -57,9 +57,13 @@ def log_density(x: np.ndarray, mixtures: list[Mixture], draws: list[int]) -> np.
 
 
 def fitted(x: np.ndarray, weight: np.ndarray, ess: float, rng: np.random.Generator) -> Mixture:
-    """Return the mixture that EM fits to weighted draws: one component while few draws carry the weight, then more."""
+    """Return the mixture that EM fits to weighted draws: one component while few draws carry the weight, then more.
+
+    Of no more effective draws than dimensions a covariance would be all but singular: there all draws count alike.
+    """
     centre = weight @ x
-    covariance = WIDENING * ((x - centre) * weight[:, None]).T @ (x - centre)
+    spread = weight if ess > x.shape[1] else np.full(len(x), 1 / len(x))
+    covariance = WIDENING * ((x - centre) * spread[:, None]).T @ (x - centre)
     count = int(np.clip(ess / DRAWS_A_COMPONENT, 1, COMPONENTS))
     if count == 1:
         return single(centre, covariance)

@@ -60,6 +60,16 @@ def test_projection_sandwich_and_jackknife_cover_in_the_same_states(size):
     assert len(set(sets)) == 1
 
 
+@pytest.mark.parametrize("size", [40, 80, 160])
+@pytest.mark.parametrize("method", ["hoeffding", "dyadic", "jackknife"])
+def test_coverage_of_shared_edges_is_in_the_published_bands(method, size):
+    """0.928 to 0.940 over the three sizes, and 0.925 to 0.975 given that the diagnostic passes."""
+    found = pairs.exact_coverage(size, 0.2, method)
+    figure(f"{method}, M = {size}", (f"{found.coverage:.4f}", f"{found.coverage_given_pass:.4f}"), "0.928 to 0.940")
+    assert 0.928 <= round(float(found.coverage), 3) <= 0.940
+    assert 0.925 <= float(found.coverage_given_pass) <= 0.975
+
+
 @pytest.mark.parametrize(("size", "coverage", "expected_width"), [(40, 0.9497, 0.0655), (160, 0.9508, 0.0162)])
 def test_coverage_of_independent_edges(size, coverage, expected_width):
     found = pairs.exact_coverage(size, 0.2, "pair_iid", edges="independent")
@@ -95,10 +105,11 @@ def test_zeta_1_from_the_squared_mean_is_another_estimator():
     assert round(float(pairs.exact_coverage(size, p, "hoeffding").coverage), 3) == 0.928
 
 
+@pytest.mark.parametrize("size", [40, 80, 160])
 @pytest.mark.parametrize("method", ["pair_iid", "hoeffding", "dyadic", "jackknife"])
-def test_a_constant_rule_covers_and_never_passes(method):
-    found = pairs.exact_coverage(40, 0.2, method, kernel="constant")
-    states = pairs.coverage_states(40, 0.2, method, kernel="constant")
+def test_a_constant_rule_covers_and_never_passes(method, size):
+    found = pairs.exact_coverage(size, 0.2, method, kernel="constant")
+    states = pairs.coverage_states(size, 0.2, method, kernel="constant")
     assert float(found.coverage) == pytest.approx(1, abs=1e-12)
     assert (states.lower == 1).all()
     assert (states.upper == 1).all()
@@ -169,6 +180,18 @@ def test_bootstraps_are_within_monte_carlo_error(board, name):
     assert abs(found - derived) < 0.002
 
 
+def test_ratios_of_widths_to_that_of_independent_pairs(board):
+    """2.86 for the config bootstrap, published; its width at 8,000 draws to 0.0006 is the ratio to 0.04.
+
+    Over 12 seeds it lay within 0.06 of 2.86.
+    """
+    iid = width(pairs.near_tie(board, MARGIN, configs="sampled", method="pair_iid"))
+    drawn = width(pairs.near_tie(board, MARGIN, configs="sampled", method="config_bootstrap", draws=8000))
+    figure("ratio of the config bootstrap to pair_iid", f"{drawn / iid:.3f}", 2.86)
+    assert drawn / iid == pytest.approx(2.86, abs=0.08)
+    assert len(np.unique(board.repo)) == 12
+
+
 def test_copies_counted_as_ties_shift_the_centre(board):
     """By (1 - U) / M; 2,000 paired draws leave a standard error of 2e-5."""
     from evalbayes.pairs.diagnostics import near_tie_rule
@@ -226,6 +249,39 @@ def test_between_blocks_in_exact_fractions():
     assert Fraction(e.fraction.item()) == between
     assert e.pairs.item() == 36 - 3 - 3 - 1
     assert everything != between
+
+
+# For so many configs: A, E, the sizes of blocks, near ties between blocks of two sizes, and near ties within blocks.
+PUBLISHED = {
+    23: ("85/253", "27/88", [1] + [2] * 11, {(2, 2): 81}, 4),
+    43: (
+        "151/903",
+        "1987/16632",
+        [4, 3, 3] + [2] * 14 + [1] * 5,
+        {(3, 3): 2, (2, 4): 3, (2, 3): 60, (2, 2): 68},
+        18,
+    ),
+}
+
+
+@pytest.mark.parametrize("size", PUBLISHED)
+def test_published_fractions(size):
+    """The boards are not at hand; on one with as many near ties, placed so, the same two fractions come out exactly."""
+    everything, between, sizes, across, within = PUBLISHED[size]
+    block = np.repeat(np.arange(len(sizes)), sizes)
+    left, near = dict(across) | {"within": within}, np.zeros((size, size), int)
+    for i, j in zip(*np.triu_indices(size, 1), strict=True):
+        place = "within" if block[i] == block[j] else tuple(sorted((sizes[block[i]], sizes[block[j]])))
+        if left.get(place, 0) > 0:
+            left[place] -= 1
+            near[i, j] = near[j, i] = 1
+    assert not any(left.values())
+    rows = counted(np.ones((size, 1), int), 1)
+    labels = [f"v{g:02}" for g in block]
+    a, e = (pairs.summary(rows, near, **kw) for kw in ({}, {"blocks": labels}))
+    figure(f"A and E, {size} configs", (a.fraction.item(), e.fraction.item()), (everything, between))
+    assert a.fraction == everything
+    assert e.fraction == between
 
 
 def test_blocks_of_one_give_all_pairs():

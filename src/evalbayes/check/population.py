@@ -6,6 +6,8 @@ says such an observed mean may be (posterior predictive, on as many new tasks). 
 of a small board by design; what is refused is a mean gap beyond half a standard error or a config outside its own
 predictive range.
 
+Where tasks have groups, the population is that of new tasks of the groups on the board.
+
 A config run on some of the tasks alone, the easy ones perhaps, says nothing against the density: its other tasks are
 filled in with what the fit expects of them, in the observed mean as in its predictive range.
 """
@@ -14,7 +16,17 @@ import numpy as np
 import xarray as xr
 from scipy import special
 
-from evalbayes.cells import ability, concentration, expected_rates, new_effects, thinned
+from evalbayes.cells import (
+    ability,
+    concentration,
+    discrimination,
+    expected_rates,
+    flattened,
+    new_effects,
+    new_family_effects,
+    thinned,
+)
+from evalbayes.posterior.draws import population_scores
 from evalbayes.simulate import Floats, scattered
 
 MEAN_GAP = 0.5
@@ -61,7 +73,8 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
         rate = rate.where(trials > 0, expected_rates(flat, trials.shape[1]))
     rate = rate.where(cells["trials"].sum("task") > 0)
     observed = rate.mean("task")
-    gap = posterior["score"].mean(("chain", "draw")) - observed
+    gap = population_scores(flattened(posterior), "fixed" if "task_group_effect" in posterior else None).mean("draw")
+    gap = gap - observed
     replicated = _replicates(flat, trials, np.random.default_rng(seed))
     # On a handful of tasks the observed spread can be nil by chance; the model's own spread then measures the gap.
     observed_se = (rate.std("task", ddof=1) / np.sqrt(rate.sizes["task"])).mean()
@@ -89,10 +102,12 @@ def population(posterior: xr.Dataset, outcomes: xr.Dataset, *, seed: int = 0) ->
 
 def _replicates(flat: xr.Dataset, trials: np.ndarray, rng: np.random.Generator) -> xr.DataArray:
     """Simulate observed means of task means on new tasks, one a replicate, with the board's own trials."""
-    at, kappa = ability(flat), concentration(flat)
+    at, slope, kappa = ability(flat), discrimination(flat), concentration(flat)
     means = np.empty(at.shape)
     for i, eta in enumerate(at.values):
-        p = np.broadcast_to(special.expit(eta[:, None] + new_effects(flat, i, trials.shape[1], rng)), trials.shape)
+        new = new_effects(flat, i, trials.shape[1], rng)
+        new = new + new_family_effects(flat, slice(i, i + 1), trials.shape[1], rng)[0]
+        p = np.broadcast_to(special.expit(eta[:, None] + slope[i][:, None] * new), trials.shape)
         cell = p if kappa is None else scattered(rng, p, kappa[i][:, None])
         means[i] = _simulated_means(rng, cell, trials)
     return at.rename(draw="replicate").copy(data=means)

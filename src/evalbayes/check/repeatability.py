@@ -18,7 +18,17 @@ import numpy as np
 import xarray as xr
 from scipy import special
 
-from evalbayes.cells import BLOCK, ability, concentration, flattened, new_effects, task_effects
+from evalbayes.cells import (
+    BLOCK,
+    ability,
+    concentration,
+    discrimination,
+    family_effects,
+    flattened,
+    new_effects,
+    new_family_effects,
+    task_effects,
+)
 from evalbayes.check import statistics
 from evalbayes.check.population import CELLS, population
 from evalbayes.errors import ArgumentError, check_whole
@@ -30,7 +40,10 @@ LEVEL = 0.005
 """A p-value up to this fails its statistic: one of the seventeen is that small for at most 1 true model in 12."""
 LEAST = 200
 """Boards drawn, at least; with fewer than 400 the level is the least p-value there can be, 2 / (1 + boards)."""
-KNOWN = ("score", "config_effect", "task_effect", "log_kappa")
+KNOWN = (
+    *("score", "ability", "config_effect", "task_effect", "task_group_effect", "interaction_effect"),
+    *("log_discrimination", "log_kappa"),
+)
 """What cells are drawn from, of all that a posterior has over configs or tasks, and their mean over new tasks."""
 
 
@@ -100,7 +113,7 @@ def repeatability(fit: xr.DataTree, *, draws: int = 400, seed: int = 0) -> xr.Da
     """
     check_whole("draws", draws, LEAST, f"a p-value small enough takes {LEAST} boards or more, a whole number")
     check_whole("seed", seed, 0)
-    posterior = _checked(fit)
+    posterior = checked(fit)
     successes, trials = counts(fit)
     n, flat = trials.values, flattened(posterior)
     boards = max(LEAST, min(draws, CELLS // n.size))
@@ -125,32 +138,35 @@ def repeatability(fit: xr.DataTree, *, draws: int = 400, seed: int = 0) -> xr.Da
     )
 
 
-def _checked(fit: Any) -> xr.Dataset:
+def checked(fit: Any, question: str = "repeatability") -> xr.Dataset:
     """Return the posterior of a fit whose cells can be drawn from it."""
     groups = {"posterior", "observed_data", "constant_data"}
     if not isinstance(fit, xr.DataTree) or not groups <= set(fit.children):
-        raise ArgumentError(f"repeatability: fit is a {type(fit).__name__}; give what evalbayes.fit returned")
+        raise ArgumentError(f"{question}: fit is a {type(fit).__name__}; give what evalbayes.fit returned")
     posterior = fit["posterior"].to_dataset()
     several = fit["constant_data"].sizes["config"] > 1
     needed = ("intercept", "score", "config_effect") if several else ("intercept", "score")
     missing = [name for name in needed if name not in posterior]
     if missing:
         raise ArgumentError(
-            f"repeatability: the fit has no {', '.join(missing)}; cells are drawn from intercept, config_effect, "
+            f"{question}: the fit has no {', '.join(missing)}; cells are drawn from intercept, config_effect, "
             "task_effect and log_kappa"
         )
-    strange = [str(name) for name, variable in posterior.data_vars.items() if _may_enter(str(name), variable)]
+    strange = [str(name) for name in posterior.data_vars if _may_enter(str(name), posterior)]
     if strange:
         raise ArgumentError(
-            f"repeatability: the fit has {', '.join(strange)}, and cells are drawn from intercept, config_effect, "
-            "task_effect and log_kappa alone; drop from the posterior what cells do not depend on"
+            f"{question}: the fit has {', '.join(strange)}, and cells are drawn from {', '.join(KNOWN[1:])} and "
+            "intercept alone; drop from the posterior what cells do not depend on"
         )
     return posterior
 
 
-def _may_enter(name: str, variable: xr.DataArray) -> bool:
-    """Whether cells may depend on a variable that they are not drawn from."""
-    return name not in KNOWN and (name.endswith("_effect") or not {"config", "task"}.isdisjoint(variable.dims))
+def _may_enter(name: str, posterior: xr.Dataset) -> bool:
+    """Whether cells may depend on a variable that they are not drawn from; effects of groups are part of others."""
+    dims = posterior[name].dims
+    if name in KNOWN or ("ability" in posterior and dims[2:] == (name.removesuffix("_effect"),)):
+        return False
+    return name.endswith("_effect") or not {"config", "task"}.isdisjoint(dims)
 
 
 def _gate(fit: xr.DataTree, posterior: xr.Dataset, seed: int) -> xr.Dataset:
@@ -164,7 +180,8 @@ def _gate(fit: xr.DataTree, posterior: xr.Dataset, seed: int) -> xr.Dataset:
 def _values(flat: xr.Dataset, k: Int64, n: Int64, gate: xr.Dataset, rng: np.random.Generator) -> dict[str, Values]:
     """Return every statistic of the board and then of each drawn one."""
     runs = statistics.commonest(n)
-    values = _joined([_of_counts(cells, n, runs) for cells in (k[None], *(drawn for _, drawn in _drawn(flat, n, rng)))])
+    boards = (drawn for _, drawn in drawn_boards(flat, n, rng))
+    values = _joined([_of_counts(cells, n, runs) for cells in (k[None], *boards)])
     if runs:
         own, pooled = (np.stack([values[bar][of] for bar in statistics.bars(runs)]) for of in (0, 1))
         cells = (n == runs).sum(axis=1)
@@ -189,7 +206,8 @@ def _of_new_tasks(
     flat: xr.Dataset, k: Int64, n: Int64, gate: xr.Dataset, rng: np.random.Generator
 ) -> dict[str, Values]:
     """Return the statistics for which boards are drawn on new tasks."""
-    drawn = [(statistics.task_spread(cells, n), _means(mu, cells, n)) for mu, cells in _drawn(flat, n, rng, new=True)]
+    boards = drawn_boards(flat, n, rng, new=True)
+    drawn = [(statistics.task_spread(cells, n), _means(mu, cells, n)) for mu, cells in boards]
     spread, means = (np.concatenate(part) for part in zip(*drawn, strict=True))
     spread = np.concatenate([statistics.task_spread(k[None], n), spread])
     # A gap is the score less a mean: the board's own as the gate has it, cells that were not run filled in.
@@ -219,15 +237,16 @@ def _means(mu: Floats, k: Int64, n: Int64) -> Floats:
     return np.asarray(np.where(n > 0, statistics.rates(k, n), mu).mean(axis=2))
 
 
-def _drawn(
+def drawn_boards(
     flat: xr.Dataset, n: Int64, rng: np.random.Generator, *, new: bool = False
 ) -> Iterator[tuple[Floats, Int64]]:
     """Yield mu and successes (board, config, task) in blocks of boards, one board a draw; ``new``: of new tasks."""
-    at, kappa, tasks = ability(flat).values, concentration(flat), n.shape[1]
+    at, slope, kappa, tasks = ability(flat).values, discrimination(flat), concentration(flat), n.shape[1]
     effect = np.stack([new_effects(flat, i, tasks, rng) for i in range(len(at))]) if new else task_effects(flat, tasks)
     step = max(1, BLOCK // 16 // n.size)
     for block in (slice(start, start + step) for start in range(0, len(at), step)):
-        p = mu = special.expit(at[block, :, None] + effect[block, None, :])
+        shared = new_family_effects(flat, block, tasks, rng) if new else family_effects(flat, block)
+        p = mu = special.expit(at[block, :, None] + slope[block, :, None] * (effect[block, None, :] + shared))
         if n.max(initial=0) < 2:
             # One run of a cell is a Bernoulli with mean mu whatever kappa is.
             yield mu, (rng.random(mu.shape) < mu) * n

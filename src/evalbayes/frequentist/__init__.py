@@ -2,6 +2,8 @@
 
 from evalbayes.frequentist.attempts import agreement_rate, flip_rate, pass_all_k, pass_at_k
 from evalbayes.frequentist.difference import difference
+from evalbayes.frequentist.leaders import adjacent, best_set
+from evalbayes.frequentist.partition import variance_components
 from evalbayes.frequentist.ranking import rank, top_k, win_probability
 from evalbayes.frequentist.repeatability import (
     aleatoric_share,
@@ -16,8 +18,10 @@ from evalbayes.frequentist.repeatability import (
 from evalbayes.frequentist.score import score
 
 __all__ = [
+    "adjacent",
     "agreement_rate",
     "aleatoric_share",
+    "best_set",
     "between_variance",
     "ceiling",
     "design_effect",
@@ -31,6 +35,7 @@ __all__ = [
     "rank",
     "score",
     "top_k",
+    "variance_components",
     "win_probability",
     "within_variance",
 ]

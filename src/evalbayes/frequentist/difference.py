@@ -10,7 +10,7 @@ from evalbayes.frequentist import bootstrap
 from evalbayes.frequentist.bootstrap import BLOCK, NO_SPREAD, Cells, Floats, Integers
 from evalbayes.frequentist.normal import run_noise, task_means, wald
 from evalbayes.frequentist.paired import labelled, pair_draws, pairs_of, shared_tasks, square, why_pair_unknown
-from evalbayes.frequentist.targets import BOOTSTRAPS, choose, needs_two
+from evalbayes.frequentist.targets import BOOTSTRAPS, Texts, choose, needs_two
 
 METHODS = ("two_level_bootstrap", "one_level_bootstrap", "clustered_normal", "fixed_normal", "fixed_bootstrap")
 
@@ -69,16 +69,8 @@ def difference(
     method = choose("difference", method, tasks=tasks, configs=configs, offered=METHODS)
     # In the order of labels, and each pair once: sorting the board otherwise changes no digit.
     ordered = outcomes.sortby("config")
-    board, pairs = bootstrap.cells(ordered), pairs_of(ordered, reference)
-    shared, estimate = shared_tasks(board, pairs), _observed(board, pairs)
-    if method in BOOTSTRAPS:
-        parts = _by_draws(ordered, pairs, estimate, method=method, prob=prob, seed=seed, draws=draws)
-    else:
-        parts = _normal(board, pairs, estimate, method=method, prob=prob)
-    parts |= {"estimate": estimate, "shared_tasks": shared.astype(float)}
-    reason = why_pair_unknown(board, pairs, method)
-    flat = (pairs[:, 0] != pairs[:, 1]) & (reason == "") & (parts["se"] < NO_SPREAD)
-    reason[flat] = "the difference is the same on every shared task: a variance of 0 is no certainty"
+    pairs = pairs_of(ordered, reference)
+    parts, reason = gaps(ordered, pairs, method=method, prob=prob, seed=seed, draws=draws)
     if reference is None:
         parts, reason = {name: _mirrored(name, part, pairs) for name, part in parts.items()}, square(reason, pairs)
     dims = ("config", "opponent") if reference is None else ("config",)
@@ -97,6 +89,23 @@ def difference(
     result = bootstrap.withhold(result, why.where(result.shared_tasks == 0, ""), estimate=True)
     result = result.reindex(dict.fromkeys(dims, outcomes.config.values))
     return result if reference is None else result.assign_coords(reference=reference)
+
+
+def gaps(
+    outcomes: xr.Dataset, pairs: Integers, *, method: str, prob: float, seed: int, draws: int
+) -> tuple[dict[str, Floats], Texts]:
+    """Return the parts of an answer about pairs (pair, 2) of positions, (pair, ...), and why an interval is unknown."""
+    board = bootstrap.cells(outcomes)
+    estimate = _observed(board, pairs)
+    if method in BOOTSTRAPS:
+        parts = _by_draws(outcomes, pairs, estimate, method=method, prob=prob, seed=seed, draws=draws)
+    else:
+        parts = _normal(board, pairs, estimate, method=method, prob=prob)
+    parts |= {"estimate": estimate, "shared_tasks": shared_tasks(board, pairs).astype(float)}
+    reason = why_pair_unknown(board, pairs, method)
+    flat = (pairs[:, 0] != pairs[:, 1]) & (reason == "") & (parts["se"] < NO_SPREAD)
+    reason[flat] = "the difference is the same on every shared task: a variance of 0 is no certainty"
+    return parts, reason
 
 
 def _observed(board: Cells, pairs: Integers) -> Floats:

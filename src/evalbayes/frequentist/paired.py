@@ -9,9 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from evalbayes.errors import NotIdentifiedError
 from evalbayes.frequentist import bootstrap
 from evalbayes.frequentist.bootstrap import BLOCK, Bools, Cells, Floats, Integers
 from evalbayes.frequentist.targets import Texts, position, why_unknown
+from evalbayes.links import shares_task
+from evalbayes.words import shown
 
 PAIR_BLOCK = BLOCK // 4
 """Fewer numbers at once than a matrix product needs: comparing is fastest within the processor's cache."""
@@ -48,6 +51,29 @@ def why_pair_unknown(board: Cells, pairs: Integers, method: str) -> Texts:
     reason = why_unknown(shared, (many @ many.T)[first, second].astype(np.int64), method, shared="shared ")
     reason[(first == second) & (shared > 0)] = ""
     return reason
+
+
+def why_unranked(outcomes: xr.Dataset) -> Texts:
+    """Say which others a config shares no task with, so that it is not ranked among them, or nothing: (config).
+
+    Configs without a run are no part of this.
+    """
+    board = outcomes["trials"].reset_coords(drop=True)
+    ran = (board > 0).any("task")
+    ran = ran.values[:, None] & ran.values
+    lonely = ran & ~shares_task(board).values
+    names = [repr(str(name)) for name in outcomes["config"].values]
+    said = [f"no shared task with {shown([names[i] for i in np.flatnonzero(row)], 3)}" for row in lonely]
+    return np.where(lonely.any(axis=1), np.array(said, dtype=object), "")
+
+
+def refuse_apart(quantity: str, outcomes: xr.Dataset) -> None:
+    """Raise NotIdentifiedError, naming the two, where configs share no task: their best or first is not known."""
+    reason = why_unranked(outcomes)
+    if (reason != "").any():
+        first = np.flatnonzero(reason != "")[0]
+        name = str(outcomes["config"].values[first])
+        raise NotIdentifiedError(f"{quantity}: {name!r} has {reason[first]}; leave one of them out")
 
 
 def pair_draws(

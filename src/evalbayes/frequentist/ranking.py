@@ -13,7 +13,15 @@ from evalbayes.answer import from_draws, from_shares
 from evalbayes.errors import ArgumentError, NotIdentifiedError
 from evalbayes.frequentist import bootstrap
 from evalbayes.frequentist.bootstrap import Cells, Floats, Integers
-from evalbayes.frequentist.paired import labelled, pair_draws, pairs_of, shared_tasks, square, why_pair_unknown
+from evalbayes.frequentist.paired import (
+    labelled,
+    pair_draws,
+    pairs_of,
+    shared_tasks,
+    square,
+    why_pair_unknown,
+    why_unranked,
+)
 from evalbayes.frequentist.targets import BOOTSTRAPS, Texts, choose, needs_two, why_unknown
 from evalbayes.textbook import standing
 
@@ -32,7 +40,8 @@ def rank(
 
     The estimate is the rank of the observed scores, the same for every seed; the interval holds ranks that
     occur in bootstrap boards, and the estimate. A config is ranked by the tasks it was scored on: where
-    ``coverage`` is below 1, restrict the board to shared tasks to compare like with like.
+    ``coverage`` is below 1, restrict the board to shared tasks to compare like with like. One that shares no
+    task with some other is not ranked with it: its rank is NaN, and the reason names the other.
 
     Parameters
     ----------
@@ -65,6 +74,7 @@ def rank(
     method = _method("rank", outcomes, method, tasks=tasks, configs=configs)
     board, reason, table = _boards("rank", outcomes, method, draws=draws, seed=seed)
     first, tied = standing(np.nan_to_num(bootstrap.observed(board), nan=-1.0))
+    lonely = why_unranked(outcomes)
     result = from_draws(
         _along(outcomes, standing(table)[0].astype(float)),
         estimate=_along(outcomes, first),
@@ -74,12 +84,12 @@ def rank(
         configs=configs,
         method=method,
         prob=prob,
-        mid_rank=_along(outcomes, first + (tied - 1) / 2).where(board.scored.any(axis=1)),
+        mid_rank=_along(outcomes, first + (tied - 1) / 2).where(board.scored.any(axis=1) & (lonely == "")),
         coverage=_along(outcomes, board.scored.mean(axis=1)),
     )
-    result = bootstrap.withhold(bootstrap.hold(result), _along(outcomes, reason))
-    unscored = _along(outcomes, np.where(board.scored.any(axis=1), "", reason))
-    return bootstrap.withhold(result, unscored, estimate=True)
+    result = bootstrap.withhold(bootstrap.hold(result), _along(outcomes, np.where(lonely == "", reason, lonely)))
+    unranked = _along(outcomes, np.where(board.scored.any(axis=1), lonely, reason))
+    return bootstrap.withhold(result, unranked, estimate=True)
 
 
 def top_k(
@@ -96,8 +106,9 @@ def top_k(
     """Probability that each config is among the best k, as the share of bootstrap boards in which it is.
 
     m configs tied for places r to r + m - 1 each get min(max(k - r + 1, 0), m) / m of a place, so the
-    probabilities of all configs sum to k. The se and interval (Wilson's, with the draws as trials) are those
-    of the simulation: how far the share could move with more draws.
+    probabilities of all configs sum to k; that of one that shares no task with some other is NaN. The se and
+    interval (Wilson's, with the draws as trials) are those of the simulation: how far the share could move with
+    more draws.
 
     Parameters
     ----------
@@ -137,7 +148,8 @@ def top_k(
     se = share.std(axis=0) / np.sqrt(len(share))
     result = _simulated(outcomes, ("config",), share.mean(axis=0), se, np.full(len(reason), len(share)), **identity)
     result = result.assign(coverage=_along(outcomes, board.scored.mean(axis=1))).assign_coords(k=k)
-    return bootstrap.withhold(result, _along(outcomes, reason), estimate=True)
+    lonely = why_unranked(outcomes)
+    return bootstrap.withhold(result, _along(outcomes, np.where(lonely == "", reason, lonely)), estimate=True)
 
 
 def win_probability(
@@ -183,25 +195,28 @@ def win_probability(
     # In the order of labels, and each pair once: sorting the board otherwise changes no digit.
     ordered = outcomes.sortby("config")
     board, pairs, dims = bootstrap.cells(ordered), pairs_of(ordered), ("config", "opponent")
-    above, level, boards = _duels(ordered, pairs, method, draws=draws, seed=seed)
-    win, below = square(above, pairs), np.tril_indices(ordered.sizes["config"], -1)
-    win[below] = square(boards - above - level, pairs)[below]
-    valid = square(np.maximum(boards, 1), pairs)
-    tie, shared = square(level, pairs) / valid, square(shared_tasks(board, pairs), pairs)
-    win = (win + square(level, pairs) / 2) / valid
-    se = np.sqrt(np.maximum(win * (1 - win) - tie / 4, 0) / valid)
+    above, level, boards = duels(ordered, pairs, method, draws=draws, seed=seed)
+    first, below = square(above, pairs), np.tril_indices(ordered.sizes["config"], -1)
+    first[below] = square(boards - above - level, pairs)[below]
+    valid, shared = square(boards, pairs), square(shared_tasks(board, pairs), pairs)
+    win, tie, se = shares(first, square(level, pairs), valid)
     reason = square(why_pair_unknown(board, pairs, method), pairs)
     identity = {"quantity": "win_probability", "tasks": tasks, "configs": configs, "method": method, "prob": prob}
-    result = _simulated(ordered, dims, win, se, valid, **identity)
+    result = _simulated(ordered, dims, win, se, np.maximum(valid, 1), **identity)
     result = result.assign(tie=labelled(tie, dims, ordered), shared_tasks=labelled(shared, dims, ordered))
     result = bootstrap.withhold(result, labelled(reason, dims, ordered), estimate=True)
     result["tie"] = result.tie.where(result.estimate.notnull())
     return result.reindex(dict.fromkeys(dims, outcomes.config.values))
 
 
-def _duels(
-    ordered: xr.Dataset, pairs: Integers, method: str, *, draws: int, seed: int
-) -> tuple[Floats, Floats, Floats]:
+def shares(above: Floats, level: Floats, boards: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return P(win) with half a tie counted, P(tie), and the simulation error of the first, from counts of boards."""
+    boards = np.maximum(boards, 1)
+    win, tie = (above + level / 2) / boards, level / boards
+    return win, tie, np.sqrt(np.maximum(win * (1 - win) - tie / 4, 0) / boards)
+
+
+def duels(ordered: xr.Dataset, pairs: Integers, method: str, *, draws: int, seed: int) -> tuple[Floats, Floats, Floats]:
     """Count boards in which the first of a pair is above, in which the two are level, and which score both."""
     above, level, boards = np.zeros((3, len(pairs)))
     for block, first, second in pair_draws(ordered, pairs, method, draws=draws, seed=seed):

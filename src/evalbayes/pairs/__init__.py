@@ -18,6 +18,7 @@ from evalbayes.pairs.questions import equality as equality
 from evalbayes.pairs.questions import near_tie as near_tie
 from evalbayes.pairs.questions import summary as summary
 from evalbayes.pairs.thinning import thinning as thinning
+from evalbayes.pairs.widths import widths as widths
 
 __all__ = [
     "checklist",
@@ -31,4 +32,5 @@ __all__ = [
     "near_tie",
     "summary",
     "thinning",
+    "widths",
 ]

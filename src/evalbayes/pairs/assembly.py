@@ -151,6 +151,7 @@ def _said(
     return {
         "margin": float(rule.margin) if rule.margin is not None else float("nan"),
         "scores": "observed",
+        "new_runs": method != "exact",
         "inclusion": included.words[0],
         "weights": included.words[1],
         "copies": {"out": "left out", "ties": "counted as ties"}[design.copies] if method in ON_CONFIGS else "",

@@ -99,7 +99,7 @@ def coverage_states(
     Returns
     -------
     pandas.DataFrame
-        ``M, kernel, method, ones, weight, estimate, variance, lower, upper, covered, passes``; M + 1 rows.
+        ``M, kernel, method, prob, ones, weight, estimate, variance, lower, upper, covered, passes``; M + 1 rows.
 
     Examples
     --------
@@ -123,6 +123,7 @@ def coverage_states(
     table.insert(0, "M", M)
     table.insert(1, "kernel", name)
     table.insert(2, "method", method)
+    table.insert(3, "prob", prob)
     return table
 
 

@@ -25,6 +25,9 @@ from evalbayes.frequentist.bootstrap import BLOCK, EXACT, Bools, Floats, Integer
 TRILLION = 10**12
 """Parts of 1 that a score is rounded to where its exact denominator is too large."""
 
+CACHED = 2**17
+"""Cells that a processor's cache holds: read twice, they come from memory once."""
+
 REPEATS = 16
 """Sums stay exact up to so many times the panel's tasks: clusters drawn with replacement may hold more than it has."""
 
@@ -74,7 +77,8 @@ class Panel:
         """Sum of ``solved`` over tasks, (config), without holding it."""
         step = max(1, BLOCK // self.width)
         blocks = (self._whole(slice(start, start + step)) for start in range(0, self.size, step))
-        return np.concatenate([block.sum(axis=1) for block in blocks])
+        # einsum takes half the time of sum(axis=1); whole numbers come out the same.
+        return np.concatenate([np.einsum("ct->c", block) for block in blocks])
 
     def _whole(self, rows: slice) -> Integers:
         if self.exact and self.scale == 1:
@@ -128,17 +132,20 @@ def panel_of(outcomes: xr.Dataset, kind: str = "shared") -> Panel:
     if outcomes.sizes["config"] < 2:
         raise NotIdentifiedError("pairs: the board has one config; a pair needs two")
     counts = [outcomes[name].transpose("config", "task").values for name in ("successes", "trials")]
-    use = _panel_tasks(counts[1], kind, outcomes["config"].values)
+    fewest, most = _extent(counts[1])
+    use = _panel_tasks(counts[1], kind, outcomes["config"].values, fewest)
     rows, columns = (np.argsort(outcomes[dim].values, kind="stable") for dim in ("config", "task"))
     columns = columns[use[columns]]
     k, n = (_ordered(table, rows, columns) for table in counts)
     configs, tasks = outcomes["config"].values[rows].tolist(), outcomes["task"].values[columns].tolist()
     if kind == "own":
         _check_overlap(configs, n > 0)
-    scale, exact = _scale(n)
+    if fewest == 0:
+        fewest, most = _extent(n)
+    scale, exact = _scale(n, fewest, most)
     coverage = len(tasks) / len(use) if kind == "shared" else float((n > 0).sum(axis=1).min() / len(use))
     out_of = scale * len(tasks)
-    return Panel(configs, tasks, k, n, scale, out_of, exact, kind, len(use), coverage, _range(n))
+    return Panel(configs, tasks, k, n, scale, out_of, exact, kind, len(use), coverage, _range(n, fewest, most))
 
 
 def panel_of_counts(solved: xr.DataArray, out_of: Any) -> Panel:
@@ -215,9 +222,17 @@ def exact_keys(panel: Panel) -> bool:
     return math.lcm(*np.unique(panel.scored.sum(axis=1)).tolist()) * panel.scale < 2**62
 
 
-def _panel_tasks(n: Integers, kind: str, labels: npt.NDArray[Any]) -> Bools:
+def _extent(n: Integers) -> tuple[int, int]:
+    """Fewest and most runs of a cell, the table read once; 0 and 0 where it is empty."""
+    step = max(1, CACHED // max(n.shape[1], 1))
+    blocks = [n[start : start + step] for start in range(0, len(n) if n.size else 0, step)]
+    ends = [(int(block.min()), int(block.max())) for block in blocks]
+    return min((low for low, _ in ends), default=0), max((high for _, high in ends), default=0)
+
+
+def _panel_tasks(n: Integers, kind: str, labels: npt.NDArray[Any], fewest: int) -> Bools:
     """Which tasks make the panel, (task)."""
-    if n.size and n.min() > 0:
+    if fewest > 0:
         return np.ones(n.shape[1], dtype=bool)
     empty = labels[~(n > 0).any(axis=1)]
     if len(empty):
@@ -238,9 +253,8 @@ def _ordered(table: Integers, rows: Integers, columns: Integers) -> Integers:
     return table[np.ix_(rows, columns)]
 
 
-def _scale(n: Integers) -> tuple[int, bool]:
+def _scale(n: Integers, low: int, high: int) -> tuple[int, bool]:
     """Return a common denominator of k / n, and whether it is exact: parts of a trillion where that is too large."""
-    low, high = int(n.min()), int(n.max())
     scale = high if low == high else math.lcm(*np.unique(n[n > 0]).tolist())
     if scale * n.shape[1] * REPEATS < EXACT:
         return scale, True
@@ -255,7 +269,6 @@ def _check_overlap(configs: list[Any], scored: Bools) -> None:
         raise NotIdentifiedError(f"pairs: configs {a!r} and {b!r} share no task and cannot be compared; leave one out")
 
 
-def _range(n: Integers) -> str:
-    low, high = int(n.min()), int(n.max())
+def _range(n: Integers, low: int, high: int) -> str:
     low = low or int(n[n > 0].min())
     return f"{low}" if low == high else f"{low} to {high}"

@@ -92,7 +92,8 @@ def near_tie(
         An answer without dims. Besides the schema: ``numerator`` and ``denominator`` of the exact estimate and
         ``fraction``, their text (NaN and empty where weights or a rounded score make it inexact), ``pairs`` (how many
         count); for sampled configs over all pairs ``first_order_share`` and ``regular``, the diagnostic. Scalar coords
-        say what was asked: ``margin, scores, inclusion, weights, copies, panel, panel_tasks, panel_coverage, ...``.
+        say what was asked: ``margin, scores, new_runs, inclusion, weights, copies, panel, panel_tasks, runs, ...``;
+        ``new_runs`` is whether other runs than those on the board are meant, as come with every new config or task.
 
     Raises
     ------

@@ -37,8 +37,8 @@ def thinning(
     -------
     xarray.Dataset
         Over ``ci_bound``: ``reversal_interval`` (task draws) and ``joint_interval`` (tasks and configs); scalars
-        ``reversal`` and ``unresolved`` (means over the draws), ``tied`` (pairs tied on the whole panel), ``tasks`` and
-        ``kept``.
+        ``reversal`` and ``unresolved`` (means over the draws), ``tied`` (pairs tied on the whole panel),
+        ``panel_tasks`` and ``kept`` (how many tasks, and how many of them a half holds).
 
     Raises
     ------
@@ -71,7 +71,7 @@ def thinning(
             "joint_interval": ("ci_bound", np.nanquantile(joint, levels)),
             "tied": (_orders(panels.keys(panel, as_fraction(0))[0], *_pairs(panel.size)) == 0).mean(),
         },
-        coords={"ci_bound": ["lower", "upper"], "ci_prob": prob, "tasks": tasks, "kept": kept, "draws": draws},
+        coords={"ci_bound": ["lower", "upper"], "ci_prob": prob, "panel_tasks": tasks, "kept": kept, "draws": draws},
     )
 
 

@@ -2,6 +2,9 @@
 
 from evalbayes.posterior.attempts import agreement_rate, flip_rate, pass_all_k, pass_at_k
 from evalbayes.posterior.difference import difference
+from evalbayes.posterior.leaders import adjacent, best_set
+from evalbayes.posterior.near_tie import near_tie as near_tie
+from evalbayes.posterior.partition import variance_components
 from evalbayes.posterior.ranking import rank, top_k, win_probability
 from evalbayes.posterior.repeatability import (
     aleatoric_share,
@@ -16,8 +19,10 @@ from evalbayes.posterior.repeatability import (
 from evalbayes.posterior.score import score
 
 __all__ = [
+    "adjacent",
     "agreement_rate",
     "aleatoric_share",
+    "best_set",
     "between_variance",
     "ceiling",
     "design_effect",
@@ -31,6 +36,7 @@ __all__ = [
     "rank",
     "score",
     "top_k",
+    "variance_components",
     "win_probability",
     "within_variance",
 ]

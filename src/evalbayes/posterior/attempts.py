@@ -19,13 +19,13 @@ from evalbayes.posterior.draws import (
     NO_RUN,
     POPULATIONS,
     counts,
-    dirichlet,
     effective,
     flat,
     identity,
     new_tasks,
     one_of,
     refuse_failed_population,
+    task_weights,
 )
 from evalbayes.posterior.score import withhold
 from evalbayes.simulate import Floats
@@ -39,6 +39,7 @@ def pass_at_k(
     configs: str = "fixed",
     prob: float = 0.95,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Chance that at least one of k runs of a task passes (pass@k): mean over tasks of 1 - E (1 - p)^k.
 
@@ -54,7 +55,7 @@ def pass_at_k(
         ``"fixed"``: the configs on the board.
     prob
         Coverage of the equal-tailed interval.
-    population
+    population, clusters
         For sampled tasks, as in `score`.
 
     Returns
@@ -76,7 +77,7 @@ def pass_at_k(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.pass_at_k(eb.fit(eb.datasets.load("simulated")), k=5)           # doctest: +SKIP
     """
-    return _answered(fit, "pass_at_k", attempts.check_count("k", k), tasks, configs, prob, population)
+    return _answered(fit, "pass_at_k", attempts.check_count("k", k), tasks, configs, prob, population, clusters)
 
 
 def pass_all_k(
@@ -87,12 +88,13 @@ def pass_all_k(
     configs: str = "fixed",
     prob: float = 0.95,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Chance that all of k runs of a task pass (pass^k): mean over tasks of E p^k.
 
     Parameters
     ----------
-    fit, k, tasks, configs, prob, population
+    fit, k, tasks, configs, prob, population, clusters
         As in `pass_at_k`.
 
     Returns
@@ -100,7 +102,7 @@ def pass_all_k(
     xarray.Dataset
         As `pass_at_k`.
     """
-    return _answered(fit, "pass_all_k", attempts.check_count("k", k), tasks, configs, prob, population)
+    return _answered(fit, "pass_all_k", attempts.check_count("k", k), tasks, configs, prob, population, clusters)
 
 
 def agreement_rate(
@@ -111,12 +113,13 @@ def agreement_rate(
     configs: str = "fixed",
     prob: float = 0.95,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Chance that so many runs of a task all agree, passed or failed.
 
     Parameters
     ----------
-    fit, tasks, configs, prob, population
+    fit, tasks, configs, prob, population, clusters
         As in `pass_at_k`.
     runs
         Runs of a task.
@@ -126,7 +129,9 @@ def agreement_rate(
     xarray.Dataset
         As `pass_at_k`.
     """
-    return _answered(fit, "agreement_rate", attempts.check_count("runs", runs), tasks, configs, prob, population)
+    return _answered(
+        fit, "agreement_rate", attempts.check_count("runs", runs), tasks, configs, prob, population, clusters
+    )
 
 
 def flip_rate(
@@ -136,12 +141,13 @@ def flip_rate(
     configs: str = "fixed",
     prob: float = 0.95,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Chance that two runs of a task differ: mean over tasks of E 2 p (1 - p), twice the within variance.
 
     Parameters
     ----------
-    fit, tasks, configs, prob, population
+    fit, tasks, configs, prob, population, clusters
         As in `pass_at_k`.
 
     Returns
@@ -149,13 +155,21 @@ def flip_rate(
     xarray.Dataset
         As `pass_at_k`.
     """
-    return _answered(fit, "flip_rate", 2, tasks, configs, prob, population)
+    return _answered(fit, "flip_rate", 2, tasks, configs, prob, population, clusters)
 
 
 def _answered(
-    fit: xr.DataTree, quantity: str, runs: int, tasks: str, configs: str, prob: float, population: str
+    fit: xr.DataTree,
+    quantity: str,
+    runs: int,
+    tasks: str,
+    configs: str,
+    prob: float,
+    population: str,
+    clusters: str | None,
 ) -> xr.Dataset:
-    who = identity(fit, quantity, tasks=tasks, configs=configs, population=population, assume=None, prob=prob)
+    target: dict[str, Any] = {"tasks": tasks, "population": population, "clusters": clusters}
+    who = identity(fit, quantity, configs=configs, assume=None, prob=prob, **target)
     one_of("tasks", tasks, TARGETS)
     one_of("population", population, POPULATIONS)
     if configs == "sampled":
@@ -164,11 +178,12 @@ def _answered(
     at = ability(posterior)
     if tasks == "sampled" and population == "model":
         refuse_failed_population(fit)
-        chances = _over_new_tasks(posterior, quantity, runs)
+        chances = _over_new_tasks(posterior, quantity, runs, who.get("clusters"))
     else:
         rng = np.random.default_rng(int(fit.attrs["seed"]))
         shape = (posterior.sizes["draw"], trials.sizes["task"])
-        weight = dirichlet(rng, *shape) if tasks == "sampled" else np.full(shape, 1 / shape[1])
+        sampled = tasks == "sampled"
+        weight = task_weights(fit, rng, who.get("clusters")) if sampled else np.full(shape, 1 / shape[1])
         chances = np.empty(at.shape)
         for block, p in rates(posterior, successes, trials, rng):
             chances[block] = np.einsum("dct,dt->dc", attempts.value(quantity, p**runs, (1 - p) ** runs), weight[block])
@@ -178,10 +193,10 @@ def _answered(
     return withhold(from_draws(at.copy(data=chances), ess=effective(fit), runs=runs, **who), reason)
 
 
-def _over_new_tasks(posterior: xr.Dataset, quantity: str, runs: int) -> Floats:
+def _over_new_tasks(posterior: xr.Dataset, quantity: str, runs: int, clusters: str | None) -> Floats:
     """Integrate over the density of task effects, (draw, config)."""
     kappa, result = concentration(posterior), np.empty(ability(posterior).shape)
-    for block, logit, weight in new_tasks(posterior):
+    for block, logit, weight in new_tasks(posterior, clusters):
         psi: Any = 0.0 if kappa is None else 1 / kappa[block, :, None]
         alike = (attempts.chance_of_all(special.expit(side * logit), psi, runs) for side in (1, -1))
         result[block] = np.einsum("dcz,dz->dc", attempts.value(quantity, *alike), weight)

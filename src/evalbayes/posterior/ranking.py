@@ -1,13 +1,23 @@
-"""Who leads: ranks, the probability of the top k, and of one config beating another, draw by draw."""
+"""Who leads: ranks, the probability of the top k, and of one config beating another, draw by draw.
+
+Only what shared tasks link is compared (`evalbayes.links`). Between groups of configs that no chain of shared tasks
+links there is no answer: there a fit takes every difference from its prior of task effects. Two configs linked only
+through others are compared on ``assume="no_interaction"``, the same word as for cells run once: that config and task
+effects add up where nothing on the board shows it. Here it is from one set of tasks to another that it is assumed; how
+single cells depart from the sum (kappa) is still allowed for. Ranks are given on every linked board. The
+beta-binomial model has no task effects to link by: comparing configs that share no task would rest on their tasks being
+draws from one population alone, and is refused whatever is assumed.
+"""
 
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from evalbayes import links
 from evalbayes.answer import from_draws, from_shares
 from evalbayes.errors import ArgumentError, NotIdentifiedError
-from evalbayes.posterior.draws import effective, identity, score_draws
+from evalbayes.posterior.draws import NO_INTERACTION, counts, effective, identity, score_draws
 from evalbayes.posterior.score import withhold
 from evalbayes.textbook import standing
 
@@ -19,6 +29,7 @@ def rank(
     configs: str = "fixed",
     prob: float = 0.95,
     population: str = "model",
+    clusters: str | None = None,
     assume: str | None = None,
 ) -> xr.Dataset:
     """Rank of each config among those on the board by its score: 1 is best, ties share the better rank.
@@ -28,7 +39,7 @@ def rank(
 
     Parameters
     ----------
-    fit, tasks, prob, population, assume
+    fit, tasks, prob, population, assume, clusters
         As in `evalbayes.posterior.score`.
     configs
         ``"fixed"``: a rank is among these configs.
@@ -42,7 +53,7 @@ def rank(
     Raises
     ------
     NotIdentifiedError
-        If there is one config, configs are sampled, or tasks are fixed and a config has one run per cell.
+        If there is one config, configs are sampled, or no chain of shared tasks links some configs with others.
     SamplingError, ValueError
         As in `evalbayes.posterior.score`.
 
@@ -51,7 +62,7 @@ def rank(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.rank(eb.fit(board)).interval                                    # doctest: +SKIP
     """
-    who, draws, reason = _asked("rank", fit, tasks, configs, prob, population, assume)
+    who, draws, reason = _asked("rank", fit, tasks, configs, prob, population, assume, clusters)
     ranks = draws.copy(data=standing(draws.values)[0].astype(float))
     middle = ranks.quantile(0.5, "draw", method="inverted_cdf").drop_vars("quantile")
     result = from_draws(
@@ -68,6 +79,7 @@ def top_k(
     configs: str = "fixed",
     prob: float = 0.95,
     population: str = "model",
+    clusters: str | None = None,
     assume: str | None = None,
 ) -> xr.Dataset:
     """Probability that each config is among the best k.
@@ -79,7 +91,7 @@ def top_k(
     ----------
     k
         Number of places, from 1 to the number of configs.
-    fit, tasks, configs, prob, population, assume
+    fit, tasks, configs, prob, population, assume, clusters
         As in `rank`.
 
     Returns
@@ -100,7 +112,7 @@ def top_k(
     >>> float(eb.posterior.top_k(eb.fit(board), k=3).estimate.sum())                 # doctest: +SKIP
     3.0
     """
-    who, draws, reason = _asked("top_k", fit, tasks, configs, prob, population, assume)
+    who, draws, reason = _asked("top_k", fit, tasks, configs, prob, population, assume, clusters)
     places = int(np.isfinite(draws.isel(draw=0)).sum())
     if not 1 <= k <= places:
         raise ArgumentError(f"top_k: k={k}; the board has {places} configs with a scored run, so give 1 to that many")
@@ -118,32 +130,39 @@ def win_probability(
     configs: str = "fixed",
     prob: float = 0.95,
     population: str = "model",
+    clusters: str | None = None,
     assume: str | None = None,
 ) -> xr.Dataset:
     """Probability that a config scores higher than an opponent; half a tie counts as half a win.
 
     Parameters
     ----------
-    fit, tasks, configs, prob, population, assume
+    fit, tasks, configs, prob, population, clusters
         As in `rank`.
+    assume
+        ``"no_interaction"`` for pairs that share no task but are linked through others, whatever the tasks, and for
+        fixed tasks as in `evalbayes.posterior.score`.
 
     Returns
     -------
     xarray.Dataset
         An answer over ``config`` (the row, which beats) and ``opponent``, with ``tie``, the share of draws in which the
-        two tie; se and interval are Monte Carlo error. A config against itself has 0.5.
+        two tie; se and interval are Monte Carlo error. A config against itself has 0.5. NaN with its reason for a pair
+        that nothing links, or that is linked through others and nothing is assumed.
 
     Raises
     ------
-    NotIdentifiedError, SamplingError, ValueError
-        As in `rank`.
+    NotIdentifiedError
+        If there is one config, or configs are sampled.
+    SamplingError, ValueError
+        As in `evalbayes.posterior.score`.
 
     Examples
     --------
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.win_probability(eb.fit(board)).sel(config="a", opponent="b")    # doctest: +SKIP
     """
-    who, draws, reason = _asked("win_probability", fit, tasks, configs, prob, population, assume)
+    who, draws, reason = _asked("win_probability", fit, tasks, configs, prob, population, assume, clusters)
     values = draws.values
     above = np.stack([(column[:, None] > values).mean(axis=0) for column in values.T])
     tie = np.stack([(column[:, None] == values).mean(axis=0) for column in values.T])
@@ -151,15 +170,28 @@ def win_probability(
     labels = draws["config"].values
     pairs = xr.DataArray(win, dims=("config", "opponent"), coords={"config": labels, "opponent": labels})
     se = pairs.copy(data=np.sqrt(np.maximum(win * (1 - win) - tie / 4, 0.0) / ess))
-    result = from_shares(pairs, se, ess, tie=pairs.copy(data=tie), **who)
-    return withhold(result, _either(reason))
+    why, assumed = of_pairs(fit, reason, assume)
+    result = from_shares(pairs, se, ess, tie=pairs.copy(data=tie).where(why == ""), **who | assumed)
+    return withhold(result, why)
 
 
-def _either(reason: xr.DataArray) -> xr.DataArray:
-    """Return over pairs why one of the two is unknown; a config against itself always is known."""
+def of_pairs(fit: xr.DataTree, reason: xr.DataArray, assume: str | None) -> tuple[xr.DataArray, dict[str, str]]:
+    """Return over (config, opponent) why a pair is not compared, and what the pairs that are compared assume.
+
+    Either because one of the two is unknown, for ``reason`` over config, or because nothing links them but additivity
+    or the prior; a config against itself always is known.
+    """
     other = reason.rename(config="opponent")
     pairs: xr.DataArray = xr.where(reason == "", other, reason).transpose("config", "opponent")
-    return pairs.where(pairs["config"] != pairs["opponent"], "").astype(object)
+    _, trials = counts(fit)
+    why, unshared = links.why_apart(trials), links.unshared(trials)
+    assumed = {"assume": assume} if assume == NO_INTERACTION and bool(unshared.any()) else {}
+    if "task_effect" not in fit["posterior"]:
+        why, assumed = why.where(~unshared, links.EXCHANGEABLE), {}
+    elif not assumed:
+        why = why.where(~unshared, f"{links.NOT_SHARED}; give assume='{NO_INTERACTION}'")
+    pairs = xr.where(pairs == "", why, pairs)
+    return pairs.where(pairs["config"] != pairs["opponent"], "").astype(object), assumed
 
 
 def needs_two_configs(quantity: str, fit: xr.DataTree, configs: str) -> None:
@@ -174,12 +206,16 @@ def needs_two_configs(quantity: str, fit: xr.DataTree, configs: str) -> None:
 
 
 def _asked(
-    quantity: str, fit: xr.DataTree, tasks: str, configs: str, prob: float, population: str, assume: str | None
+    quantity: str, fit: xr.DataTree, tasks: str, configs: str, prob: float, population: str, assume: str | None,
+    clusters: str | None,
 ) -> tuple[dict[str, Any], xr.DataArray, xr.DataArray]:
     """Return the identity of a comparison of all configs, the draws behind it, and why a config is unknown."""
-    who = identity(fit, quantity, tasks=tasks, configs=configs, population=population, assume=assume, prob=prob)
+    target: dict[str, Any] = {"tasks": tasks, "population": population, "assume": assume, "clusters": clusters}
+    who = identity(fit, quantity, configs=configs, prob=prob, **target)
     needs_two_configs(quantity, fit, configs)
-    draws, reason = score_draws(fit, tasks=tasks, population=population, assume=assume)
+    if quantity in ("rank", "top_k"):
+        links.refuse_apart(quantity, counts(fit)[1])
+    draws, reason = score_draws(fit, **target)
     unscored = (fit["constant_data"].to_dataset()["trials"].reset_coords(drop=True) == 0).all("task")
     if quantity in ("rank", "top_k"):
         # A config without a run is below all others and moves nobody's rank.

@@ -28,6 +28,7 @@ def between_variance(
     reference: str | None = None,
     pooled: Iterable[str] | None = None,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Variance over tasks of the success probability, sigma_b^2.
 
@@ -48,7 +49,7 @@ def between_variance(
     pooled
         Configs: the answer is then one, the median over those of them that have a value, draw by draw;
         ``configs_used`` says how many.
-    population
+    population, clusters
         For sampled tasks, as in `score`.
 
     Returns
@@ -73,7 +74,7 @@ def between_variance(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.between_variance(eb.fit(board)).estimate                            # doctest: +SKIP
     """
-    asked = Asked("between_variance", tasks, configs, prob, reference, pooled, population)
+    asked = Asked("between_variance", tasks, configs, prob, reference, pooled, population, clusters)
     return answered(fit, asked, function_of("between_variance"), point="mean")
 
 
@@ -86,6 +87,7 @@ def within_variance(
     reference: str | None = None,
     pooled: Iterable[str] | None = None,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Variance of a run about its task's success probability, mu_w: the mean over tasks of p (1 - p).
 
@@ -93,7 +95,7 @@ def within_variance(
 
     Parameters
     ----------
-    fit, tasks, configs, prob, reference, pooled, population
+    fit, tasks, configs, prob, reference, pooled, population, clusters
         As in `between_variance`.
 
     Returns
@@ -106,7 +108,7 @@ def within_variance(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.within_variance(eb.fit(board)).estimate                             # doctest: +SKIP
     """
-    asked = Asked("within_variance", tasks, configs, prob, reference, pooled, population)
+    asked = Asked("within_variance", tasks, configs, prob, reference, pooled, population, clusters)
     return answered(fit, asked, function_of("within_variance"), point="mean")
 
 
@@ -119,6 +121,7 @@ def icc(
     reference: str | None = None,
     pooled: Iterable[str] | None = None,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Intraclass correlation, sigma_b^2 / (sigma_b^2 + mu_w), on the probability scale.
 
@@ -126,7 +129,7 @@ def icc(
 
     Parameters
     ----------
-    fit, tasks, configs, prob, reference, pooled, population
+    fit, tasks, configs, prob, reference, pooled, population, clusters
         As in `between_variance`.
 
     Returns
@@ -139,7 +142,7 @@ def icc(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.icc(eb.fit(board)).estimate                                         # doctest: +SKIP
     """
-    asked = Asked("icc", tasks, configs, prob, reference, pooled, population)
+    asked = Asked("icc", tasks, configs, prob, reference, pooled, population, clusters)
     return answered(fit, asked, function_of("icc"))
 
 
@@ -152,6 +155,7 @@ def ceiling(
     reference: str | None = None,
     pooled: Iterable[str] | None = None,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """All that repetition can ever buy, 1 + mu_w / sigma_b^2.
 
@@ -162,7 +166,7 @@ def ceiling(
     ----------
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    fit, configs, prob, reference, pooled, population
+    fit, configs, prob, reference, pooled, population, clusters
         As in `between_variance`.
 
     Returns
@@ -175,7 +179,7 @@ def ceiling(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.ceiling(eb.fit(board)).estimate                                     # doctest: +SKIP
     """
-    asked = Asked("ceiling", tasks, configs, prob, reference, pooled, population)
+    asked = Asked("ceiling", tasks, configs, prob, reference, pooled, population, clusters)
     return answered(fit, asked, function_of("ceiling"))
 
 
@@ -189,6 +193,7 @@ def aleatoric_share(
     reference: str | None = None,
     pooled: Iterable[str] | None = None,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Share of a score's variance that runs make, (mu_w / R) / (sigma_b^2 + mu_w / R).
 
@@ -200,7 +205,7 @@ def aleatoric_share(
         R, the runs that each task gets.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    fit, configs, prob, reference, pooled, population
+    fit, configs, prob, reference, pooled, population, clusters
         As in `between_variance`.
 
     Returns
@@ -213,7 +218,7 @@ def aleatoric_share(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.aleatoric_share(eb.fit(board), runs=5).estimate                     # doctest: +SKIP
     """
-    asked = Asked("aleatoric_share", tasks, configs, prob, reference, pooled, population)
+    asked = Asked("aleatoric_share", tasks, configs, prob, reference, pooled, population, clusters)
     return answered(fit, asked, function_of("aleatoric_share", runs=runs)).assign_coords(runs=runs)
 
 
@@ -227,6 +232,7 @@ def design_effect(
     reference: str | None = None,
     pooled: Iterable[str] | None = None,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Variance of a score over what it would be were all runs independent, 1 + (R - 1) ICC.
 
@@ -238,7 +244,7 @@ def design_effect(
         R, the runs that each task gets.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    fit, configs, prob, reference, pooled, population
+    fit, configs, prob, reference, pooled, population, clusters
         As in `between_variance`.
 
     Returns
@@ -251,7 +257,7 @@ def design_effect(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.design_effect(eb.fit(board), runs=5).estimate                       # doctest: +SKIP
     """
-    asked = Asked("design_effect", tasks, configs, prob, reference, pooled, population)
+    asked = Asked("design_effect", tasks, configs, prob, reference, pooled, population, clusters)
     return answered(fit, asked, function_of("design_effect", runs=runs)).assign_coords(runs=runs)
 
 
@@ -265,6 +271,7 @@ def design_factor(
     reference: str | None = None,
     pooled: Iterable[str] | None = None,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Square root of the design effect.
 
@@ -276,7 +283,7 @@ def design_factor(
         R, the runs that each task gets.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    fit, configs, prob, reference, pooled, population
+    fit, configs, prob, reference, pooled, population, clusters
         As in `between_variance`.
 
     Returns
@@ -289,7 +296,7 @@ def design_factor(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.design_factor(eb.fit(board), runs=5).estimate                       # doctest: +SKIP
     """
-    asked = Asked("design_factor", tasks, configs, prob, reference, pooled, population)
+    asked = Asked("design_factor", tasks, configs, prob, reference, pooled, population, clusters)
     return answered(fit, asked, function_of("design_factor", runs=runs)).assign_coords(runs=runs)
 
 
@@ -303,6 +310,7 @@ def optimal_runs(
     reference: str | None = None,
     pooled: Iterable[str] | None = None,
     population: str = "model",
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Runs a task that make the variance least at a fixed cost, R* = sqrt(mu_w c_p / (sigma_b^2 c_g)).
 
@@ -315,7 +323,7 @@ def optimal_runs(
         c_p / c_g: the cost of one more task over that of one more run of a task; 0 where only runs cost.
     tasks
         ``"sampled"``; for ``"fixed"`` ones NaN, as more runs of these lower the variance without end.
-    fit, configs, prob, reference, pooled, population
+    fit, configs, prob, reference, pooled, population, clusters
         As in `between_variance`.
 
     Returns
@@ -328,7 +336,7 @@ def optimal_runs(
     >>> import evalbayes as eb                                                       # doctest: +SKIP
     >>> eb.posterior.optimal_runs(eb.fit(board), cost_ratio=10).estimate                 # doctest: +SKIP
     """
-    asked = Asked("optimal_runs", tasks, configs, prob, reference, pooled, population)
+    asked = Asked("optimal_runs", tasks, configs, prob, reference, pooled, population, clusters)
     result = answered(fit, asked, function_of("optimal_runs", cost_ratio=cost_ratio))
     # R*^2 = r c_p / c_g is all that the whole number depends on.
     whole = components.whole_runs(result.estimate**2, 1.0)

@@ -1,5 +1,7 @@
 """The score: mean over tasks of each task's success probability, with equal task weights."""
 
+from typing import Any
+
 import xarray as xr
 
 from evalbayes.answer import BOUNDS, from_draws
@@ -14,6 +16,7 @@ def score(
     prob: float = 0.95,
     population: str = "model",
     assume: str | None = None,
+    clusters: str | None = None,
 ) -> xr.Dataset:
     """Success probability of each config, on new tasks or on new runs of these.
 
@@ -32,6 +35,9 @@ def score(
         Dirichlet weights).
     assume
         For fixed tasks, ``"no_interaction"`` takes the additive model's interval for configs with one run per cell.
+    clusters
+        For sampled tasks of a fit with ``task_groups``: ``"sampled"`` (the default there), new tasks of new groups, or
+        ``"fixed"``, new tasks of the groups on the board, as many of each.
 
     Returns
     -------
@@ -56,11 +62,11 @@ def score(
     >>> answer.tasks.item(), answer.estimate.dims                                    # doctest: +SKIP
     ('sampled', ('config',))
     """
-    who = identity(fit, "score", tasks=tasks, configs=configs, population=population, assume=assume, prob=prob)
+    target: dict[str, Any] = {"tasks": tasks, "population": population, "clusters": clusters}
+    who = identity(fit, "score", configs=configs, assume=assume, prob=prob, **target)
     if configs == "sampled":
-        draws = future_score_draws(fit, tasks=tasks, population=population)
-        return from_draws(draws, ess=effective(fit), **who)
-    draws, reason = score_draws(fit, tasks=tasks, population=population, assume=assume)
+        return from_draws(future_score_draws(fit, **target), ess=effective(fit), **who)
+    draws, reason = score_draws(fit, assume=assume, **target)
     successes, trials = counts(fit)
     observed = (successes / trials.where(trials > 0)).mean("task")
     result = from_draws(draws, ess=effective(fit), observed=observed, imputed=(trials == 0).sum("task"), **who)
