@@ -455,7 +455,7 @@ def test_what_is_no_fit_or_has_other_cells_is_refused():
     lacking["posterior"] = lacking["posterior"].to_dataset().drop_vars("config_effect")
     with pytest.raises(ArgumentError, match="the fit has no config_effect"):
         repeatability(lacking)
-    for name, of in (("log_discrimination", "config_effect"), ("agent_effect", "intercept")):
+    for name, of in (("sharpness", "config_effect"), ("agent_effect", "intercept")):
         more = told(board)
         more["posterior"] = more["posterior"].to_dataset().assign({name: more["posterior"][of]})
         with pytest.raises(ArgumentError, match=f"the fit has {name}, and cells are drawn from"):

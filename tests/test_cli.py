@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from evalbayes import board as leaderboard
-from evalbayes import cli, datasets, design, frequentist, outcomes, pairs, read, report, simulate
+from evalbayes import cli, datasets, design, frequentist, outcomes, pairs, posterior, read, report, simulate
 from evalbayes.errors import SamplingError
-from evalbayes.storage import load_fit
+from evalbayes.storage import load_fit, save_fit
 
 NAMES = ["plain", "<b>bold</b>", "naïve 模型", "001", "None"]
 
@@ -524,3 +525,193 @@ def test_pairs_prints_every_target_with_the_packages_numbers(run: Run) -> None:
     assert "2 blocks: block\\_bootstrap needs 4 or more" in between.out
     assert run("pairs", "repeated_runs", "--margin", "wide", "--quiet").code == 2
     assert run("pairs", "repeated_runs", "--margin", "0.05", "--cluster", "none", "--quiet").code == 2
+
+
+@pytest.mark.parametrize("quantity", ["adjacent", "best_set", "rank", "top_k", "win_probability"])
+def test_answers_about_leaders_in_every_form(run: Run, runs: Path, quantity: str) -> None:
+    """JSON has the package's numbers and its sentence; text and Markdown have a line and a row for each of them."""
+    asked = ("answer", quantity, runs, "--method", "two_level_bootstrap", "--quiet")
+    right = getattr(frequentist, quantity)(read(runs))
+    found = run(*asked, "--json").json
+    assert run(*asked, "--format", "json").json == found
+    rows = found["values"]
+    estimates = [row["estimate"] for row in rows]  # type: ignore[attr-defined]
+    assert estimates == pytest.approx(right.estimate.values.ravel().tolist())
+    assert found.get("sentence") == right.attrs.get("sentence")
+    text = [line for line in run(*asked).out.splitlines() if not line.startswith("#")]
+    markdown = run(*asked, "--format", "markdown").out
+    assert len(text) == 1 + len(estimates)
+    assert markdown.startswith(f"**{quantity.replace('_', ' ')}")
+    assert markdown.count("\n| ") == 2 + len(estimates)
+    if quantity == "adjacent":
+        cells = [dict(zip(text[0].split("\t"), line.split("\t"), strict=True)) for line in text[1:]]
+        for name in ("config", "opponent", "verdict"):
+            assert [row[name] for row in cells] == right[name].values.tolist()
+        assert [float(row["rank"]) for row in cells] == right["rank"].values.tolist()
+        assert [row["unresolved"] for row in rows] == right.unresolved.values.tolist()  # type: ignore[attr-defined]
+        some = run(*asked, "--config", right.config.values[0], "--json").json["values"]
+        assert [row["config"] for row in some] == [right.config.values[0]]  # type: ignore[attr-defined]
+        assert f"# {right.attrs['sentence']}" in run(*asked).out
+    if quantity == "best_set":
+        assert "# confidence set: of boards like this one" in run(*asked).out
+        assert [row["in_set"] for row in rows] == right.in_set.values.tolist()  # type: ignore[attr-defined]
+
+
+def test_leaders_and_near_ties_of_a_fit(run: Run, fitted: Path) -> None:
+    fit = load_fit(fitted)
+    found = run("answer", "adjacent", fitted, "--json").json
+    right = posterior.adjacent(fit)
+    assert [row["config"] for row in found["values"]] == right.config.values.tolist()  # type: ignore[attr-defined]
+    assert found["sentence"] == right.attrs["sentence"]
+    best = run("answer", "best_set", fitted, "--prob", "0.8", "--format", "markdown").out
+    assert posterior.best_set(fit, prob=0.8).attrs["sentence"].split(":")[0] in best
+    assert "posterior set: given data and model" in best
+    near = ("answer", "near_tie", fitted, "--margin", "0.05", "--configs", "fixed", "--tasks", "fixed", "--json")
+    (row,) = run(*near).json["values"]  # type: ignore[misc]
+    tie = posterior.near_tie(fit, "0.05", configs="fixed", tasks="fixed")
+    assert [row["estimate"], row["lower"], row["upper"]] == pytest.approx(
+        [tie.estimate.item(), *tie.interval.values.tolist()]
+    )
+    assert run("answer", "near_tie", fitted).err.startswith("evalbayes: near_tie needs --margin")
+    assert "rank has no option --margin" in run("answer", "rank", fitted, "--margin", "0.05").err
+
+
+@pytest.mark.parametrize(
+    ("method", "configs", "tasks"),
+    [
+        ("exact", "fixed", "fixed"),
+        ("hoeffding", "sampled", "fixed"),
+        ("dyadic", "sampled", "fixed"),
+        ("jackknife", "sampled", "fixed"),
+        ("pair_iid", "sampled", "fixed"),
+        ("config_bootstrap", "sampled", "fixed"),
+        ("task_bootstrap", "fixed", "sampled"),
+        ("joint_bootstrap", "sampled", "sampled"),
+    ],
+)
+def test_near_ties_by_every_method_without_a_fit(run: Run, method: str, configs: str, tasks: str) -> None:
+    """A method names its target; the other way round a target must be one that the method serves."""
+    asked = ("answer", "near_tie", "simulated", "--margin", "0.05", "--method", method, "--quiet")
+    found = run(*asked, "--json").json
+    right = pairs.near_tie(datasets.load("simulated"), "0.05", configs=configs, tasks=tasks, method=method)
+    assert (found["configs"], found["tasks"], found["method"]) == (configs, tasks, method)
+    (row,) = found["values"]  # type: ignore[misc]
+    assert row["fraction"] == right.fraction.item()
+    ends = [np.nan if row[end] is None else row[end] for end in ("lower", "upper")]
+    assert ends == pytest.approx(right.interval.values.tolist(), nan_ok=True)
+    assert f"method {method}" in run(*asked).out
+    if method == "dyadic":
+        wrong = run(*asked, "--tasks", "sampled")
+        assert wrong.code == 2
+        assert "does not cover" in wrong.err
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, int], Path]:
+    """Write a log of agent-a and agent-b, which share no task, and of agent-c, which shares tasks with both."""
+    folder = tmp_path_factory.mktemp("apart")
+    rng = np.random.default_rng(11)
+    tasks = {"agent-a": (range(12), 0.8), "agent-b": (range(12, 24), 0.4), "agent-c": (range(24), 0.6)}
+
+    def apart(configs: int, runs: int) -> Path:
+        path = folder / f"{configs}-{runs}.csv"
+        rows = [
+            f"{name},t{t:02},{r},{int(rng.random() < rate)}\n"
+            for name, (ran, rate) in list(tasks.items())[:configs]
+            for t in ran
+            for r in range(runs)
+        ]
+        path.write_text("config,task,run,outcome\n" + "".join(rows))
+        return path
+
+    return apart
+
+
+COMPARED = ("estimate", "se", "lower", "upper", "win_probability", "tie", "rank", "opponent_rank", "mid_rank")
+"""What would be a comparison of two entries, or of one with others."""
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("configs", [2, 3])
+def test_no_command_compares_two_entries_without_a_shared_task(
+    run: Run, apart: Callable[[int, int], Path], configs: int, runs: int
+) -> None:
+    """Every command that compares and needs no fit: null with a reason that names the other, or one line and exit 2."""
+    log, both = apart(configs, runs), {"agent-a", "agent-b"}
+    for quantity in ("rank", "top_k", "difference", "win_probability", "adjacent"):
+        rows = run("answer", quantity, log, "--method", "two_level_bootstrap", "--quiet", "--json").json["values"]
+        if quantity in ("rank", "top_k"):
+            alone = [row for row in rows if row["config"] in both]  # type: ignore[attr-defined]
+        else:
+            alone = [row for row in rows if {row["config"], row["opponent"]} == both]  # type: ignore[attr-defined]
+        assert quantity == "adjacent" or len(alone) == 2
+        for row in alone:
+            assert "no shared task" in row["reason"]
+            assert [row[name] for name in COMPARED if name in row] == [None for name in COMPARED if name in row]
+    for words in (
+        ("answer", "best_set", log, "--method", "two_level_bootstrap"),
+        ("compare", "agent-a", "agent-b", log),
+        ("answer", "near_tie", log, "--margin", "0.05", "--method", "exact"),
+        ("pairs", log, "--margin", "0.05"),
+    ):
+        done = run(*words, "--quiet")
+        assert (done.code, done.out) == (2, ""), words
+        no_traceback(done)
+    assert (
+        "'agent-a' has no shared task with 'agent-b'"
+        in run("answer", "best_set", log, "--method", "two_level_bootstrap", "--quiet").err
+    )
+    entries = run("audit", log, "--reduce", "majority", "--json", "--quiet").json["entries"]
+    for row in entries:  # type: ignore[attr-defined]
+        if row["config"] in both:
+            other = (both - {row["config"]}).pop()
+            assert (row["rank"], row["p_anchor"], row["anchor"]) == (None, None, row["config"])
+            assert f"no shared task with '{other}'" in row["reason"]
+    if configs == 2:
+        assert "what gap this board resolves is not known" in run("design", log, "--cost-ratio", "9", "--quiet").out
+
+
+def test_a_gate_refuses_versions_without_a_shared_task(run: Run, write: Callable[..., Path]) -> None:
+    old, new = (
+        write("config,task,outcome\n" + "".join(f"agent,{t},1\n" for t in tasks), name)
+        for tasks, name in (("abcdef", "old.csv"), ("uvwxyz", "new.csv"))
+    )
+    for words in (("gate", old, new), ("compare", new, old)):
+        done = run(*words, "--quiet")
+        assert (done.code, done.out) == (2, "")
+        assert "'agent' shares no task with its base" in done.err
+
+
+REPEATED = {
+    **dict.fromkeys(("icc", "ceiling", "between_variance", "within_variance", "flip_rate"), ()),
+    **dict.fromkeys(("aleatoric_share", "design_effect", "design_factor", "agreement_rate"), ("--runs", "2")),
+    **dict.fromkeys(("pass_at_k", "pass_all_k"), ("--k", "2")),
+    "optimal_runs": ("--cost-ratio", "9"),
+}
+"""What only repeated runs show, and what the command has to be told."""
+OF_ATTEMPTS = ("agreement_rate", "flip_rate", "pass_at_k", "pass_all_k")
+
+
+def test_a_board_run_once_prints_no_repeatability(
+    run: Run, apart: Callable[[int, int], Path], fabricate: Callable[..., xr.DataTree], tmp_path: Path
+) -> None:
+    """No ICC, ceiling, variance within, design effect, R*, flip or agreement rate, by counts or by a fit."""
+    log, saved = apart(3, 1), tmp_path / "once.nc"
+    save_fit(fabricate([[1, 0, 1, 1], [0, 0, 1, 0]], 1), saved)
+    for source, words in ((log, ("--method",)), (saved, ())):
+        for quantity, more in REPEATED.items():
+            method = (*words, "one_level_bootstrap" if quantity in OF_ATTEMPTS else "moments") if words else ()
+            done = run("answer", quantity, source, *method, *more, "--json", "--quiet")
+            assert done.code == 0, done.err
+            for row in done.json["values"]:  # type: ignore[attr-defined]
+                assert [row["estimate"], row["lower"], row["upper"]] == [None] * 3, (quantity, source)
+                assert "run" in row["reason"]
+    audited = run("audit", log, "--json", "--quiet").json["entries"]
+    assert not any("se_tasks_fixed" in row for row in audited)  # type: ignore[attr-defined]
+    described = run("describe", log, "--tasks", "--json", "--quiet").json["tasks"]
+    assert not any(row["kind"] == "flaky" for row in described)  # type: ignore[attr-defined]
+    planned = run("design", log, "--cost-ratio", "9", "--json", "--quiet").json
+    for name in ("icc", "ceiling", "optimal_runs", "cost_curve"):
+        assert [row["estimate"] for row in planned[name]["values"]] == [None] * len(planned[name]["values"])  # type: ignore[call-overload, index]
+    fixed = run("answer", "score", log, "--method", "fixed_normal", "--tasks", "fixed", "--json", "--quiet").json
+    assert [row["lower"] for row in fixed["values"]] == [None] * 3  # type: ignore[attr-defined]

@@ -14,12 +14,12 @@ import xarray as xr
 from scipy.stats import rankdata
 
 from evalbayes import answer as schema
-from evalbayes import compare
+from evalbayes import compare, posterior
 from evalbayes.check import sampler
 from evalbayes.errors import OutcomesError
 from evalbayes.outcomes import from_counts, from_matrix, observed_score
 from evalbayes.report.board import board_of
-from evalbayes.report.content import Answers, checks, headline, order, places, reasons, repetition, rows
+from evalbayes.report.content import Answers, checks, headline, order, places, reasons, repetition, rows, unresolved
 from evalbayes.report.forest import rank_axis, score_axis, step_size
 from evalbayes.report.numbers import check_output, columns, dumps, numbers, plain, replacing
 
@@ -380,3 +380,78 @@ def test_the_page_says_what_repetition_buys_and_where_the_two_sides_part(fabrica
     assert "<b>" in page.text
     once = parse(render(board_with(["a", "b"]), fabricated(board_with(["a", "b"]))))
     assert "A pilot would show them" in "".join(once.text)
+
+
+def leading(fabricate, trials: np.ndarray, names: list[str]) -> tuple[xr.Dataset, xr.DataTree]:
+    """A board, and a fit of it that no sampler has seen, with these names."""
+    successes = np.random.default_rng(8).binomial(trials, np.linspace(0.8, 0.2, len(names))[:, None])
+    fit = fabricate(successes, trials, why="made")
+    for group in ("posterior", "observed_data", "constant_data"):
+        fit[group] = fit[group].to_dataset().assign_coords(config=names)
+    tasks = fit["constant_data"]["task"].values.tolist()
+    return from_counts(successes, trials, configs=names, tasks=tasks), fit
+
+
+def page_of(board: xr.Dataset, fit: xr.DataTree) -> tuple[Answers, str, dict]:
+    answers, seen = page_module.gather(board, fit, seed=0, prob=0.9), sampler(fit)
+    facts = board_of(board, board.attrs)
+    text = page_module.render(facts, answers, fit, seen, command="evalbayes report", data="page.json")
+    return answers, text, json.loads(dumps(page_module.content_of(facts, answers, fit, seen)))
+
+
+def test_the_page_says_which_neighbours_are_unresolved_and_who_may_be_best(fabricate) -> None:
+    names = ["<b>", "plain", HOSTILE[0], "other"]
+    board, fit = leading(fabricate, np.ones((4, 12), int), names)
+    answers, text, content = page_of(board, fit)
+    pairs, best = posterior.adjacent(fit, prob=0.9), posterior.best_set(fit, prob=0.9)
+    shown = "".join(parse(text).text)
+    said = f"{pairs.attrs['sentence']}. Best with 90%: {best.attrs['members']}."
+    assert unresolved(answers) == content["unresolved"] == said
+    assert said in shown
+    assert f"{pairs.attrs['unresolved']} of 3 adjacent pairs are unresolved at 90%" in shown
+    assert "with a probability of 95%" in shown
+    held = {one["quantity"]: one for one in content["answers"]}
+    assert [row["config"] for row in held["adjacent"]["values"]] == pairs.config.values.tolist()
+    assert [row["in_set"] for row in held["best_set"]["values"]] == best.in_set.values.tolist()
+    alone = parse(render(board, fabricated(board)))
+    assert "adjacent" not in "".join(alone.text)
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_the_page_compares_no_two_entries_that_nothing_links(fabricate, runs: int) -> None:
+    """Two configs without a shared task: no rank, no probability, no neighbours; and why."""
+    trials = runs * np.array([[1] * 6 + [0] * 6, [0] * 6 + [1] * 6])
+    board, fit = leading(fabricate, trials, ["a", "b"])
+    answers, text, content = page_of(board, fit)
+    assert (answers.adjacent, answers.best_set, content["unresolved"]) == (None, None, "")
+    assert content["headline"][0].startswith("Entries are not ranked: no chain of shared tasks links a ")
+    for quantity in ("rank", "top_k"):
+        values = [row["estimate"] for one in content["answers"] if one["quantity"] == quantity for row in one["values"]]
+        assert values
+        assert not any(value is not None for value in values)
+    shown = "".join(parse(text).text)
+    assert not re.search("Rank interval|P\\(best\\)|adjacent", shown)
+    assert ("A pilot would show them" in shown) is (runs == 1)
+
+
+def test_the_page_withholds_a_pair_that_only_a_third_links(fabricate) -> None:
+    trials = np.array([[1] * 6 + [0] * 6, [0] * 6 + [1] * 6, [1] * 12])
+    board, fit = leading(fabricate, trials, ["a", "b", "c"])
+    level = fit["posterior"]["config"].copy(data=[0.6, 0.55, 0.2])
+    draws = fit["posterior"].to_dataset()
+    fit["posterior"] = draws.assign(score=0.01 * draws["score"] + level)
+    answers, text, _ = page_of(board, fit)
+    assert answers.adjacent is not None
+    assert answers.adjacent.verdict.values.tolist() == ["withheld", "resolved"]
+    assert "not compared: a and b (no shared task)" in text
+    assert any(reason.startswith("adjacent, tasks=sampled, laplace: no shared task") for reason in reasons(answers))
+
+
+def test_a_board_run_once_has_no_repeatability_on_its_page(fabricate) -> None:
+    board, fit = leading(fabricate, np.ones((3, 8), int), ["a", "b", "c"])
+    answers, text, content = page_of(board, fit)
+    assert (answers.fixed, answers.repetition, content["comparisons"]) == (None, (), [])
+    shown = "".join(parse(text).text)
+    assert "there is no ICC, no ceiling and no best number of runs" in shown
+    assert "these tasks, new runs" not in shown
+    assert not {one["quantity"] for one in content["answers"]} & {"icc", "ceiling", "within_variance"}

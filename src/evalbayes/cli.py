@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,19 +22,25 @@ from evalbayes.options import (
     DrawsOption,
     Errors,
     ErrorsOption,
+    Form,
+    FormatOption,
     JsonOption,
     ModelOption,
     Population,
+    PriorOption,
     ProbOption,
     QuietOption,
     Sampler,
     SamplerOption,
+    Scale,
     SeedOption,
     SourceArgument,
     Target,
     check_model,
     check_prob,
     columns_of,
+    form_of,
+    priors_of,
 )
 
 if TYPE_CHECKING:
@@ -89,6 +95,7 @@ def fit(
     model: ModelOption = None,
     method: SamplerOption = Sampler.auto,
     draws: DrawsOption = 2000,
+    prior: PriorOption = None,
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
@@ -103,8 +110,9 @@ def fit(
     from evalbayes.storage import save_fit
 
     check_output([output], [board])
-    outcomes = open_source(board, errors, column, quiet)
-    tree = run(outcomes, check_model(model), method=method.value, draws=draws, seed=seed, progress=progress(quiet))
+    priors, outcomes = priors_of(prior), open_source(board, errors, column, quiet)
+    options: dict[str, Any] = {"method": method.value, "draws": draws, "seed": seed, **priors}
+    tree = run(outcomes, check_model(model), progress=progress(quiet), **options)
     save_fit(tree, output)
     if as_json:
         print(dumps(tree.attrs))
@@ -114,17 +122,29 @@ def fit(
 
 @app.command()
 def answer(
-    quantity: Annotated[str, typer.Argument(help="score, difference, rank, top_k, pass_at_k, icc, ceiling, ...")],
+    quantity: Annotated[
+        str,
+        typer.Argument(
+            help="score, difference, win_probability, rank, top_k, adjacent, best_set, near_tie, pass_at_k, icc, ..."
+        ),
+    ],
     source: Annotated[str, typer.Argument(metavar="BOARD|FIT", help="A board, or a fit saved by `evalbayes fit`.")],
     tasks: Annotated[Target | None, typer.Option(help="These tasks, or new tasks like them.")] = None,
     configs: Annotated[Target | None, typer.Option(help="These entries, or future entries like them.")] = None,
     method: Annotated[
         str,
-        typer.Option(help="auto, laplace, nuts or latent fit a board first; two_level_bootstrap and such need no fit."),
+        typer.Option(
+            help="auto, laplace, nuts or latent fit a board first; two_level_bootstrap and such need no fit, nor do "
+            "hoeffding, dyadic, task_bootstrap and the others of near_tie."
+        ),
     ] = "auto",
     only: Annotated[list[str] | None, typer.Option("--config", help="Print these configs only; repeatable.")] = None,
     population: Annotated[Population | None, typer.Option(help="What new tasks are drawn from.")] = None,
     assume: Annotated[Assume | None, typer.Option(help="For cells run once and --tasks fixed.")] = None,
+    clusters: Annotated[
+        Target | None, typer.Option(help="Of a fit with task_groups: new tasks of these groups, or of new ones.")
+    ] = None,
+    scale: Annotated[Scale | None, typer.Option(help="Of variance_components.", show_default="probability")] = None,
     reference: Annotated[str | None, typer.Option(help="Compare each config with this one only.")] = None,
     k: Annotated[int | None, typer.Option(help="Places of top_k; runs of pass_at_k, pass_all_k.", min=1)] = None,
     runs: Annotated[
@@ -136,17 +156,20 @@ def answer(
     cost_ratio: Annotated[
         float | None, typer.Option(help="For optimal_runs: the cost of one more task over that of one more run.")
     ] = None,
+    margin: Annotated[
+        str | None, typer.Option(help="For near_tie: two scores this close; 0.05 is five points.")
+    ] = None,
     prob: ProbOption = 0.95,
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
+    form: FormatOption = Form.text,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Answer one question, with its interval, its target and the method."""
     from evalbayes.report.ask import ask, narrow
     from evalbayes.report.board import board_of
-    from evalbayes.report.numbers import dumps, numbers
     from evalbayes.report.terminal import show_answer
 
     check_prob(prob)
@@ -160,6 +183,9 @@ def answer(
         "runs": runs,
         "pooled": pooled or None,
         "cost_ratio": cost_ratio,
+        "margin": margin,
+        "clusters": clusters,
+        "scale": scale,
         "prob": prob,
     }
     data, result = ask(
@@ -172,12 +198,7 @@ def answer(
         columns=columns_of(column),
         progress=progress(quiet),
     )
-    result = narrow(result, only or [])
-    facts = board_of(*data)
-    if as_json:
-        print(dumps({"policies": facts.policies(), **numbers(result)}))
-    else:
-        show_answer(result, facts.policies())
+    show_answer(narrow(result, only or []), board_of(*data).policies(), form_of(form, as_json))
 
 
 @app.command()

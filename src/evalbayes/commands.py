@@ -32,6 +32,7 @@ from evalbayes.options import (
     check_prob,
     columns_of,
     form_of,
+    whole_numbers,
 )
 
 
@@ -230,4 +231,50 @@ def pairs(
     show(found.lines, found.table, form_of(form, as_json), found.numbers)
 
 
-ALL = (design, compare, gate, audit, pairs)
+def calibrate(
+    model: Annotated[str, typer.Argument(help="A model's name, or FILE.py:FUNCTION.")],
+    fits: Annotated[int, typer.Option(help="Boards drawn from the prior, and fitted.", min=1)] = 100,
+    configs: Annotated[int, typer.Option(help="Of every board.", min=1)] = 6,
+    tasks: Annotated[int, typer.Option(help="Of every board.", min=2)] = 20,
+    runs: Annotated[int, typer.Option(help="Of every cell.", min=1)] = 3,
+    seed: SeedOption = 0,
+    rows: Annotated[str | None, typer.Option(help="Only these, as 3,17: what they are in any longer study.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A csv to add rows to; what it has is not made again.")
+    ] = None,
+    method: SamplerOption = Sampler.auto,
+    draws: Annotated[int, typer.Option(help="Of each posterior, which the truth is ranked among.", min=1)] = 199,
+    prob: Annotated[float, typer.Option(help="One less the probability of a false alarm.")] = 0.95,
+    workers: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="The scheduler of a Dask cluster.")] = None,
+    form: FormatOption = Form.text,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Fit boards drawn from a model's own prior: are posteriors as wide as they should be? Exit 1 when they are not."""
+    from evalbayes.report.calibrated import calibrated
+    from evalbayes.report.numbers import check_output
+    from evalbayes.report.terminal import show
+
+    check_prob(prob)
+    check_output([output] if output else [])
+    found = calibrated(
+        str(check_model(model)),
+        whole_numbers("--rows", rows) if rows is not None else range(fits),
+        sizes=(configs, tasks, runs),
+        seed=seed,
+        method=method.value,
+        draws=draws,
+        prob=prob,
+        output=output,
+        show_rows=rows is not None,
+        workers=workers,
+        dask=dask,
+        progress=progress(quiet),
+    )
+    show(found.lines, found.table, form_of(form, as_json), found.numbers)
+    if found.verdict == "failed" or not found.numbers["fits"] > found.numbers["failed"]:
+        raise typer.Exit(1)
+
+
+ALL = (design, compare, gate, audit, pairs, calibrate)

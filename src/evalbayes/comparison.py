@@ -1,6 +1,7 @@
 """Set a posterior answer beside the frequentist one for the same question, and say in words how they compare."""
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,15 @@ NO_SPREAD = "by moments tasks spread no more than their runs explain, which they
 NO_FLIPS = "no task had runs of both kinds, which moments take for certainty"
 
 BORROWS = "the fit lets configs inform each other"
+NORMAL = "the fit takes abilities of future entries to be normal, whatever those on the board look like"
 
 PROBABILITIES = ("win_probability", "top_k")
 
-FIT_ONLY = ("population", "assume")
-"""What only a posterior answer can be asked: a board has no fitted population and no model to take at its word."""
+FIT_ONLY = ("population", "assume", "scores", "panel_tasks", "panel_runs", "entries")
+"""What only a posterior answer can be asked: a board has no fitted population, no model and no panel but its own."""
+BOARD_ONLY = ("panel", "cluster", "copies", "blocks", "weights")
+"""What only an answer from counts can be asked, of near ties. Its coords say it, and an answer about other clusters or
+other pairs than the fit's is refused."""
 
 
 def compare(
@@ -47,7 +52,8 @@ def compare(
     Parameters
     ----------
     quantity
-        A name that both `evalbayes.posterior` and `evalbayes.frequentist` answer, such as ``"score"``.
+        A name that both `evalbayes.posterior` and `evalbayes.frequentist` answer, such as ``"score"``; or
+        ``"near_tie"``, with ``margin``, which `evalbayes.pairs` answers from the board.
     fit, outcomes
         The fit, and the board it was fitted to.
     tasks, configs, prob
@@ -55,14 +61,25 @@ def compare(
     seed, method
         Of the frequentist answer.
     keyword
-        What the quantity needs besides, for both: ``k`` of `top_k`, ``reference`` of `difference`. ``population`` and
-        ``assume`` are for the fit alone.
+        What the quantity needs besides, for both: ``k`` of `top_k`, ``reference`` of `difference`, ``margin`` of
+        `near_tie`. ``population`` and ``assume`` are for the fit alone, and so are ``scores``, ``panel_tasks``,
+        ``panel_runs`` and ``entries`` of `near_tie`; ``panel``, ``cluster``, ``copies``, ``blocks`` and ``weights`` are
+        for the board alone.
 
     Returns
     -------
     xarray.Dataset
         As `side_by_side` gives it. Where variance components, or what follows from them, part, ``why`` says why, and
-        the verdict with it: moments at the edge of what is possible, few runs, or configs that inform each other.
+        the verdict with it: moments at the edge of what is possible, few runs, or configs that inform each other; where
+        near ties of future entries do, that a fit takes their abilities to be normal.
+
+    Notes
+    -----
+    Near ties are one question on both sides where something is sampled and the panels are alike: future entries on the
+    board's tasks, on as many new ones, or these entries on as many new tasks, with the board's number of runs each. For
+    ``configs="fixed", tasks="fixed"`` they are not: the board's share is of the runs that it holds (``new_runs`` is
+    False), the posterior's of new ones. Nor are latent scores, or a board whose cells differ in their number of runs or
+    lack some, of which a simulated panel has the same for all: these are refused, and the coord that differs is named.
 
     Raises
     ------
@@ -79,16 +96,26 @@ def compare(
     Traceback (most recent call last):
     evalbayes.errors.ArgumentError: compare: no 'charm' on both sides; choose from ...
     """
+    of_posterior, of_board = _sides(quantity)
+    _check_same_board(fit, outcomes)
+    own, counted = ({name: keyword.pop(name) for name in names if name in keyword} for names in (FIT_ONLY, BOARD_ONLY))
+    target: dict[str, Any] = {"tasks": tasks, "configs": configs, "prob": prob, **keyword}
+    bayesian = of_posterior(fit, **target, **own)
+    joined = side_by_side(bayesian, of_board(outcomes, seed=seed, method=method, **target, **counted))
+    if quantity == "near_tie" and configs == "sampled":
+        return _because(joined, xr.full_like(joined.verdict, NORMAL))
+    return _explained(joined, outcomes, keyword) if quantity in components.QUANTITIES else joined
+
+
+def _sides(quantity: str) -> tuple[Callable[..., xr.Dataset], Callable[..., xr.Dataset]]:
+    """Return the functions that answer from a fit and from a board."""
     posterior, frequentist = (importlib.import_module(f"evalbayes.{side}") for side in ("posterior", "frequentist"))
     both = [name for name in frequentist.__all__ if hasattr(posterior, name)]
-    if quantity not in both:
+    if quantity == "near_tie":
+        frequentist = importlib.import_module("evalbayes.pairs")
+    elif quantity not in both:
         raise ArgumentError(f"compare: no {quantity!r} on both sides; choose from {', '.join(both)}")
-    _check_same_board(fit, outcomes)
-    of_fit = {name: keyword.pop(name) for name in FIT_ONLY if name in keyword}
-    target: dict[str, Any] = {"tasks": tasks, "configs": configs, "prob": prob, **keyword}
-    bayesian = getattr(posterior, quantity)(fit, **target, **of_fit)
-    joined = side_by_side(bayesian, getattr(frequentist, quantity)(outcomes, seed=seed, method=method, **target))
-    return _explained(joined, outcomes, keyword) if quantity in components.QUANTITIES else joined
+    return getattr(posterior, quantity), getattr(frequentist, quantity)
 
 
 def _check_same_board(fit: xr.DataTree, outcomes: xr.Dataset) -> None:
@@ -121,6 +148,11 @@ def _explained(joined: xr.Dataset, outcomes: xr.Dataset, keyword: dict[str, Any]
     # Components of 1 and 0 stand for any of which one is nil.
     for edge, said in (((0.0, 1.0), NO_SPREAD), ((1.0, 0.0), NO_FLIPS)):
         why = xr.where(moments == function(*map(np.float64, edge)), said, why)
+    return _because(joined, why)
+
+
+def _because(joined: xr.Dataset, why: xr.DataArray) -> xr.Dataset:
+    """Add reasons to the verdicts that say the sides differ."""
     why = why.where(joined.verdict.str.startswith("differ"), "").astype(object)
     verdict = joined.verdict + xr.where(why == "", "", "; ") + why
     return joined.assign(verdict=verdict, why=why.transpose(*joined.verdict.dims))

@@ -57,6 +57,13 @@ class Planner(StrEnum):
     latent = "latent"
 
 
+class Scale(StrEnum):
+    """What variance components are of: the outcome, or its logit."""
+
+    probability = "probability"
+    latent = "latent"
+
+
 class Correction(StrEnum):
     """How p-values are adjusted for their number."""
 
@@ -99,6 +106,14 @@ ColumnOption = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="ROLE=NAME", help="The column of config, task, run, outcome, ...; repeatable."),
 ]
+PriorOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prior",
+        metavar="NAME=VALUE",
+        help="A prior or option of the model, such as task_sd=2 or config_groups=agent,model; repeatable.",
+    ),
+]
 FormatOption = Annotated[Form, typer.Option("--format", help="text, markdown (for a comment), or json.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 
@@ -113,9 +128,35 @@ def columns_of(pairs: list[str] | None) -> dict[str, str]:
     return {role: name for role, _, name in split}
 
 
+def priors_of(pairs: list[str] | None) -> dict[str, float | bool | str]:
+    """Return the priors and options given as NAME=VALUE: numbers and true or false as such, all else as text."""
+    split = [pair.partition("=") for pair in pairs or []]
+    for name, equals, value in split:
+        if not (name and equals and value):
+            raise typer.BadParameter(f"{name}{equals}{value}: give NAME=VALUE, such as task_sd=2", param_hint="--prior")
+    return {name: _value(value.strip()) for name, _, value in split}
+
+
+def _value(text: str) -> float | bool | str:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def form_of(form: Form, as_json: bool) -> Form:
     """Return how to print: --json is short for --format json."""
     return Form.json if as_json else form
+
+
+def whole_numbers(name: str, text: str) -> list[int]:
+    """Return the numbers of a list such as 3,17."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise typer.BadParameter(f"{text!r} is not whole numbers with commas between, such as 3,17", param_hint=name)
+    return [int(part) for part in parts]
 
 
 def check_prob(prob: float) -> None:

@@ -1,7 +1,7 @@
 """Pictures of results, one function each: takes a result, draws on the axes given or on new ones, returns the axes.
 
-Colours are of Okabe and Ito (2008, Color Universal Design), and what a colour says a shape says too. Nothing is shown
-or saved: in a notebook a picture appears by itself, elsewhere ``axes.figure.savefig(path)`` keeps it.
+What a colour says a shape says too (`evalbayes.palette`). Nothing is shown or saved: in a notebook a picture appears by
+itself, elsewhere ``axes.figure.savefig(path)`` keeps it.
 """
 
 from typing import TYPE_CHECKING
@@ -10,11 +10,14 @@ import numpy as np
 import xarray as xr
 
 from evalbayes.errors import ArgumentError, OutcomesError
+from evalbayes.palette import BLUE, GREY, VERMILLION, new_axes
+from evalbayes.plots_calibration import calibration as calibration
+from evalbayes.plots_pairs import coverage as coverage
+from evalbayes.plots_pairs import widths as widths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE, VERMILLION, GREY = "#0072B2", "#D55E00", "#7F7F7F"
 COLUMNS = (10, 115)
 """Where the numbers of a row stand, in points from the axes."""
 MARKS = {"passed": ("o", BLUE), "failed": ("X", VERMILLION)}
@@ -51,7 +54,7 @@ def repeatability(result: xr.Dataset, *, ax: "Axes | None" = None) -> "Axes":
     _check_repeatability(result)
     rows = result.isel(statistic=(result["about"] != "bars").values)
     names = [str(name) for name in rows["statistic"].values]
-    ax = ax or _new_axes(10.0, 1.5 + 0.4 * len(names))
+    ax = ax or new_axes(10.0, 1.5 + 0.4 * len(names))
     ax.axvspan(-1, 1, color=BLUE, alpha=0.12, lw=0, zorder=0)
     ax.axvline(0, color=BLUE, alpha=0.5, lw=1, zorder=0)
     far = [_draw_statistic(ax, y, rows.sel(statistic=name)) for y, name in enumerate(names)]
@@ -111,7 +114,7 @@ def successes(result: xr.Dataset, *, config: str | None = None, ax: "Axes | None
     )
     if not np.isfinite(seen).any():
         raise OutcomesError(f"{config or 'the board'}: no cell was run twice or more, and a histogram needs them")
-    ax, at = ax or _new_axes(6.0, 4.0), np.arange(seen.size)
+    ax, at = ax or new_axes(6.0, 4.0), np.arange(seen.size)
     ax.bar(at, seen, width=0.8, color=GREY, alpha=0.45, label="observed")
     ax.errorbar(
         at,
@@ -136,12 +139,6 @@ def successes(result: xr.Dataset, *, config: str | None = None, ax: "Axes | None
 def _check_repeatability(result: xr.Dataset) -> None:
     if not isinstance(result, xr.Dataset) or "pooled_observed" not in result:
         raise ArgumentError(f"result is a {type(result).__name__}; give what evalbayes.check.repeatability returned")
-
-
-def _new_axes(width: float, height: float) -> "Axes":
-    from matplotlib import pyplot as plt
-
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def _draw_statistic(ax: "Axes", y: int, row: xr.Dataset) -> float:

@@ -8,10 +8,11 @@ import pytest
 import xarray as xr
 from scipy import special, stats
 
-from evalbayes import nodes
+from evalbayes import chains, nodes
 from evalbayes.choice import built
 from evalbayes.density import compile_density, data_of
 from evalbayes.errors import ArgumentError
+from evalbayes.marginal import Settled
 from evalbayes.models import crossed, crossed_beta_binomial, crossed_discrimination
 
 FAMILY = np.array(list("ppqq"))
@@ -222,6 +223,24 @@ def test_the_grid_is_checked_for_effects_of_families_too(board, density_of):
     assert np.min(of_family) < 0.8 * of_task.min()
     unit = np.hypot(at["task_sd"], at["interaction_sd"])
     assert nodes.grid_check(density)(x, data).smallest_sd * unit == pytest.approx(np.min(of_family), rel=1e-6)
+
+
+def test_nuts_integrates_residuals_out_however_large_the_board(board, density_of, monkeypatch):
+    """Its coordinates have no place for them, so the model as written is not sampled, not even first."""
+
+    class Stopped(Exception):
+        pass
+
+    def stop(target):
+        raise Stopped("marginal" if target.marginal else "latent")
+
+    density = density_of("crossed")
+    seen = nodes.GridCheck(0.0, 0.0, 1.0)
+    settled = Settled(density.model, density, data_of(density.model), None, seen)
+    for name, value in (("MARGINAL_WORK", 0), ("_compiled", stop), ("_coordinates", lambda *_: None)):
+        monkeypatch.setattr(chains, name, value)
+    with pytest.raises(Stopped, match="marginal"):
+        chains.by_nuts(settled, board, crossed.crossed, draws=400, seed=0, say=lambda _: None, priors={})
 
 
 @pytest.mark.parametrize("group", ["", "one"])

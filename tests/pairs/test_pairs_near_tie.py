@@ -47,6 +47,7 @@ def test_each_method_serves_its_target_and_is_refused_for_others(method, configs
     found = check(pairs.near_tie(BOARD, 0.1, **ask))
     assert found.method == method
     assert (found.scores, found.inclusion, found.weights, found.margin) == ("observed", "all pairs", "equal", 0.1)
+    assert found.new_runs == (method != "exact")
     assert found.fraction == str(by_loop([scored_exactly(BOARD, c) for c in range(9)], Fraction(1, 10)))
     assert bool(np.isfinite(found.interval).all()) == (method != "exact")
     assert ("first_order_share" in found) == (configs == "sampled")
@@ -171,6 +172,15 @@ def test_missing_cells_shrink_the_panel_and_the_answer_says_so():
     assert (found.panel, found.panel_tasks, found.board_tasks) == ("shared", 4, 6)
     text = pairs.checklist(found)["missing outcomes"]
     assert text.startswith("4 tasks on which every config was scored, of 6 on the board")
+
+
+def test_a_table_read_in_parts_is_the_same_panel(monkeypatch):
+    boards = [BOARD, RAGGED, gappy([(0, 5), (2, 0)])]
+    asked = [(board, panel) for board in boards for panel in ("shared", "own")]
+    whole = [pairs.near_tie(board, 0.2, panel=panel) for board, panel in asked]
+    monkeypatch.setattr("evalbayes.pairs.panel.CACHED", 1)
+    for (board, panel), found in zip(asked, whole, strict=True):
+        xr.testing.assert_identical(pairs.near_tie(board, 0.2, panel=panel), found)
 
 
 def test_own_tasks_are_another_panel_and_still_exact():

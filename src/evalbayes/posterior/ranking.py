@@ -206,7 +206,13 @@ def needs_two_configs(quantity: str, fit: xr.DataTree, configs: str) -> None:
 
 
 def _asked(
-    quantity: str, fit: xr.DataTree, tasks: str, configs: str, prob: float, population: str, assume: str | None,
+    quantity: str,
+    fit: xr.DataTree,
+    tasks: str,
+    configs: str,
+    prob: float,
+    population: str,
+    assume: str | None,
     clusters: str | None,
 ) -> tuple[dict[str, Any], xr.DataArray, xr.DataArray]:
     """Return the identity of a comparison of all configs, the draws behind it, and why a config is unknown."""

@@ -12,7 +12,7 @@ import xarray as xr
 from evalbayes import __version__
 from evalbayes.errors import OutcomesError
 from evalbayes.report.board import Board, board_of, findings
-from evalbayes.report.content import Answers, checks, headline, reasons, repetition, rows, widths
+from evalbayes.report.content import Answers, checks, headline, reasons, repetition, rows, unresolved, widths
 from evalbayes.report.numbers import check_output, dumps, numbers, write_texts
 
 __all__ = ["report"]
@@ -135,18 +135,23 @@ def open_board(
 
 def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> Answers:
     """Ask every question on the page."""
-    from evalbayes import frequentist, posterior
+    from evalbayes import frequentist, links, posterior
     from evalbayes.comparison import compare
     from evalbayes.outcomes import observed_score
 
     repeated = bool((board["trials"] > 1).any())
     scored = int((board["trials"] > 0).any("task").sum())
     new: dict[str, Any] = {"tasks": "sampled", "population": population_of(fit), "prob": prob}
-    if board.sizes["config"] > 1:
+    apart = links.apart(board["trials"])
+    adjacent = best_set = None
+    if board.sizes["config"] > 1 and not apart:
         rank, best = posterior.rank(fit, **new), posterior.top_k(fit, k=1, **new)
         top = posterior.top_k(fit, k=min(TOP, scored), **new)
+        if scored > 1:
+            adjacent, best_set = posterior.adjacent(fit, **new), posterior.best_set(fit, **new)
     else:
-        rank, best, top = (_nothing_to_rank(fit, quantity, prob) for quantity in ("rank", "top_k", "top_k"))
+        why = apart or "one config: there is nothing to rank it against"
+        rank, best, top = (_nothing_to_rank(fit, quantity, prob, why) for quantity in ("rank", "top_k", "top_k"))
     return Answers(
         observed=observed_score(board),
         score=posterior.score(fit, **new),
@@ -156,15 +161,17 @@ def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> An
         top=top,
         fixed=posterior.score(fit, tasks="fixed", prob=prob) if repeated else None,
         repetition=tuple(compare(name, fit, board, seed=seed, **new) for name in REPETITION) if repeated else (),
+        adjacent=adjacent,
+        best_set=best_set,
     )
 
 
-def _nothing_to_rank(fit: xr.DataTree, quantity: str, prob: float) -> xr.Dataset:
+def _nothing_to_rank(fit: xr.DataTree, quantity: str, prob: float, why: str) -> xr.Dataset:
     from evalbayes.answer import unknown
 
     who: Any = {"quantity": quantity, "tasks": "sampled", "configs": "fixed", "method": str(fit.attrs["method"])}
     configs = {"config": fit["observed_data"]["config"].values}
-    return unknown(configs, "one config: there is nothing to rank it against", prob=prob, **who)
+    return unknown(configs, why, prob=prob, **who)
 
 
 def population_of(fit: xr.DataTree) -> str:
@@ -202,6 +209,7 @@ def content_of(
         "board": asdict(facts) | {"coverage": dict(zip(answers.observed.config.values, facts.coverage, strict=True))},
         "policies": facts.policies(),
         "headline": headline(answers),
+        "unresolved": unresolved(answers),
         "findings": list(found),
         "fit": dict(fit.attrs),
         "checks": [asdict(check) for check in checks(seen, fit.attrs, answers.score)],
@@ -236,7 +244,7 @@ def render(
     return environment.get_template("page.html").render(
         title=Path(facts.source.removeprefix("datasets:")).name or "Board",
         board=facts,
-        ranked=facts.configs > 1,
+        ranked=bool(answers.rank.estimate.notnull().any()),
         findings=found,
         population=population_of(fit),
         rows=table,
@@ -249,6 +257,8 @@ def render(
         repeated=answers.fixed is not None,
         repetition=repetition(answers),
         headline=headline(answers),
+        unresolved=unresolved(answers),
+        sure=f"{50 * (1 + float(answers.score.ci_prob)):g}%",
         widths=widths(answers),
         reasons=reasons(answers),
         checks=checks(seen, fit.attrs, answers.score),

@@ -6,12 +6,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from evalbayes.errors import OutcomesError
 from evalbayes.options import Sampler
 
 FITTED = tuple(Sampler)
+NEAR_TIE = "near_tie"
+"""Asked of all pairs at once: without a fit in `evalbayes.pairs`, whose methods are others."""
 
 Asked = tuple[xr.Dataset, Mapping[Any, Any]]
 
@@ -37,7 +40,7 @@ def ask(
     OutcomesError
         If the quantity, the method or an option is not known there, or ``k`` exceeds the configs.
     """
-    from evalbayes import frequentist, posterior
+    from evalbayes import frequentist, pairs, posterior
     from evalbayes.report import open_board
 
     tree = open_fit(source)
@@ -48,7 +51,10 @@ def ask(
         return asked, _call(posterior, quantity, tree, options)
     if method not in FITTED:
         board = open_board(source, errors=errors, columns=columns, progress=progress)
-        return (board, board.attrs), _call(frequentist, quantity, board, {**options, "method": method, "seed": seed})
+        options = {**options, "method": method, "seed": seed}
+        if quantity == NEAR_TIE:
+            return (board, board.attrs), _call(pairs, quantity, board, _targeted(options))
+        return (board, board.attrs), _call(frequentist, quantity, board, options)
     from evalbayes.fit import fit
 
     # A fit takes its time: what is wrong with the question is said before it.
@@ -56,6 +62,16 @@ def ask(
     board = open_board(source, errors=errors, columns=columns, progress=progress)
     tree = fit(board, method=method, seed=seed, progress=progress)
     return (board, board.attrs), _call(posterior, quantity, tree, options)
+
+
+def _targeted(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a near tie with the target that its method serves, where none is named."""
+    from evalbayes.pairs.targets import SERVES
+
+    served = [target for target, methods in SERVES.items() if options["method"] in methods]
+    if served and options.get("configs") is None and options.get("tasks") is None:
+        return {**options, **dict(zip(("configs", "tasks"), served[0], strict=True))}
+    return dict(options)
 
 
 def open_fit(source: str) -> xr.DataTree | None:
@@ -76,8 +92,9 @@ def open_fit(source: str) -> xr.DataTree | None:
 
 
 def _function(module: ModuleType, quantity: str) -> Callable[..., xr.Dataset]:
-    if quantity not in module.__all__:
-        raise OutcomesError(f"no quantity {quantity!r} in {module.__name__}; there are {', '.join(module.__all__)}")
+    known = sorted({*module.__all__, NEAR_TIE})
+    if quantity not in known:
+        raise OutcomesError(f"no quantity {quantity!r} in {module.__name__}; there are {', '.join(known)}")
     function: Callable[..., xr.Dataset] = getattr(module, quantity)
     return function
 
@@ -98,10 +115,11 @@ def _given(function: Callable[..., xr.Dataset], quantity: str, options: Mapping[
     """Return the options that are given, or refuse one that the function does not have or the lack of one it needs."""
     given = {name: getattr(value, "value", value) for name, value in options.items() if value is not None}
     parameters = inspect.signature(function).parameters
+    keywords = list(parameters.values())[1:]
     unknown = [_flag(name) for name in sorted(given.keys() - parameters.keys())]
     if unknown:
         raise OutcomesError(f"{quantity} has no option {', '.join(unknown)}; leave it out")
-    needed = [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    needed = [p.name for p in keywords if p.default is p.empty]
     missing = [_flag(name) for name in needed if name not in given]
     if missing:
         raise OutcomesError(f"{quantity} needs {', '.join(missing)}; give a number")
@@ -113,12 +131,18 @@ def _flag(name: str) -> str:
 
 
 def narrow(result: xr.Dataset, configs: Sequence[str]) -> xr.Dataset:
-    """Return an answer over the configs named only, in that order; all of it when none is."""
+    """Return an answer over the configs named only, in that order; all of it when none is.
+
+    Of neighbours it is the pairs that one of the names is in.
+    """
     if not configs:
         return result
-    known = set(result["config"].values.tolist()) if "config" in result.coords else set()
+    sides = [result[name].values for name in ("config", "opponent") if name in result.coords]
+    known = {name for side in sides for name in side.tolist()}
     missing = [name for name in configs if name not in known]
     if missing:
         raise OutcomesError(f"--config {missing[0]}: no such config in the answer; see `evalbayes describe`")
+    if "pair" in result.dims:
+        return result.isel(pair=np.any([np.isin(side, list(configs)) for side in sides], axis=0))
     dims = {dim: list(configs) for dim in ("config", "opponent") if dim in result.dims}
     return result.sel(dims)

@@ -6,6 +6,7 @@ import xarray as xr
 
 from evalbayes import board as leaderboard
 from evalbayes.errors import NotIdentifiedError
+from evalbayes.frequentist.paired import why_unranked
 from evalbayes.report.board import policies_of
 from evalbayes.report.numbers import plain, rows_of
 
@@ -59,11 +60,15 @@ def _entries(board: xr.Dataset, level: float, correction: Any, reduce: Any) -> t
     table |= {name: plain(groups[name].values) for name in shown}
     # Codes for "none" in the Dataset, whose columns are whole numbers; in a table what is not known is blank.
     table |= {name: [value or None for value in table[name]] for name in ("rank", "group")}
+    apart = why_unranked(board)
+    table["rank"] = [None if text else rank for rank, text in zip(table["rank"], apart, strict=True)]
     if not any(table["anchor_tied"]):
         del table["anchor_tied"]
     about = "; ".join(str(groups.attrs[name]) for name in ("test", "correction", "note", "object"))
     lines.append(f"group: entries that the test does not separate at {level:g} from the group's best; {about}")
-    why = [one | dict.fromkeys([text] if text else []) for one, text in zip(why, groups["reason"].values, strict=True)]
+    alone = [f"{text}: no rank, and its group says nothing of the two" if text else "" for text in apart]
+    for more in (groups["reason"].values, alone):
+        why = [one | dict.fromkeys([text] if text else []) for one, text in zip(why, more, strict=True)]
     return _ordered(table, why), lines
 
 

@@ -16,6 +16,8 @@ from evalbayes.report.words import entitle, percent, probability, ranks, shorten
 class Answers:
     """The answers on the page; where no cell was run twice ``fixed`` is None and ``repetition`` empty.
 
+    ``adjacent`` and ``best_set`` are None where entries are not ranked.
+
     ``repetition`` holds what `compare` says of the ICC and of the ceiling.
     """
 
@@ -27,10 +29,12 @@ class Answers:
     top: xr.Dataset
     fixed: xr.Dataset | None
     repetition: tuple[xr.Dataset, ...] = ()
+    adjacent: xr.Dataset | None = None
+    best_set: xr.Dataset | None = None
 
     def all(self) -> tuple[xr.Dataset, ...]:
         """Return those that are answers, in the order of the page."""
-        found = (self.score, self.bootstrap, self.fixed, self.rank, self.best, self.top)
+        found = (self.score, self.bootstrap, self.fixed, self.rank, self.best, self.top, self.adjacent, self.best_set)
         return tuple(result for result in found if result is not None)
 
 
@@ -156,7 +160,7 @@ def headline(answers: Answers) -> list[str]:
     """Return what a reader should take away, in one to three sentences."""
     count = answers.score.sizes["config"]
     if bool(answers.rank.estimate.isnull().all()):
-        return []
+        return [f"Entries are not ranked: {answers.rank.reason.values[0]}."] if count > 1 else []
     lower = answers.rank.interval.sel(ci_bound="lower").values
     width = np.ptp(answers.rank.interval.transpose("ci_bound", "config").values, axis=0)
     leader = int(np.nanargmax(answers.best.estimate.values))
@@ -172,6 +176,14 @@ def headline(answers: Answers) -> list[str]:
     if count > 2:
         said.append(f"A typical (median) rank interval spans {np.nanmedian(width) + 1:.0f} of {count} places.")
     return said
+
+
+def unresolved(answers: Answers) -> str:
+    """Return which neighbours in the table are unresolved and who may be best, or nothing where none are ranked."""
+    if answers.adjacent is None or answers.best_set is None:
+        return ""
+    level, pairs = f"{100 * float(answers.best_set.ci_prob):g}%", str(answers.adjacent.attrs["sentence"])
+    return f"{pairs[0].upper()}{pairs[1:]}. Best with {level}: {answers.best_set.attrs['members']}."
 
 
 def widths(answers: Answers) -> str:

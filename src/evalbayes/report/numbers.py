@@ -46,7 +46,8 @@ def identity(result: xr.Dataset) -> dict[str, Any]:
 def columns(result: xr.Dataset) -> dict[str, list[Any]]:
     """Return an answer as equally long columns: its labels, estimate, se, lower, upper, extras and reason.
 
-    Extras over further dims (the distribution of a rank) are left out: they are no column.
+    Extras over further dims (the distribution of a rank) are left out: they are no column. A dim whose labels other
+    coords spell out (both entries of a pair, and their ranks) is told by these.
     """
     dims = [str(dim) for dim in result.estimate.dims]
     full = result.estimate
@@ -56,7 +57,10 @@ def columns(result: xr.Dataset) -> dict[str, list[Any]]:
         for name, variable in result.data_vars.items()
         if name not in ("estimate", "se", "interval", "reason") and {*map(str, variable.dims)} <= {*dims}
     }
-    labels = {dim: result[dim] for dim in dims}
+    spelled = {str(name): coord for name, coord in result.coords.items() if coord.ndim == 1 and name not in dims}
+    spelled = {name: coord for name, coord in spelled.items() if coord.dims[0] in dims}
+    told = {coord.dims[0] for coord in spelled.values()}
+    labels = {dim: result[dim] for dim in dims if dim not in told} | spelled
     values = {"estimate": full, "se": result.se, "lower": lower, "upper": upper, **extras, "reason": result.reason}
     return {
         name: plain(array.broadcast_like(full).transpose(*dims).values.ravel())

@@ -8,8 +8,15 @@ from typing import Any
 import xarray as xr
 
 from evalbayes.options import Form
-from evalbayes.report.numbers import columns, dumps, identity
+from evalbayes.report.numbers import columns, dumps, identity, numbers
 from evalbayes.report.words import TARGETS, entitle
+
+READABLE, WIDEST = 20, 10_000
+"""Letters that a column of text keeps, if it has so many; and a width that no table reaches."""
+APART = ("quantity", "tasks", "configs", "method", "ci_kind", "ci_prob", "set_kind", "set_meaning")
+"""Coords of an answer that have a place of their own above its table."""
+REPEATED = ("unresolved", "win_probability_se", "p_best")
+"""Columns that JSON has and a table leaves out: others say the same."""
 
 
 def show(
@@ -68,6 +75,7 @@ def _is_number(values: Sequence[Any]) -> bool:
 def _draw(lines: Sequence[str], table: Mapping[str, Sequence[Any]]) -> None:
     from rich import box
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
@@ -77,10 +85,16 @@ def _draw(lines: Sequence[str], table: Mapping[str, Sequence[Any]]) -> None:
         console.print(line)
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, values in table.items():
-        number = _is_number(values)
-        drawn.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="fold")
+        number, longest = _is_number(values), max((len(_cell(value)) for value in values), default=0)
+        least = None if number else min(longest, READABLE)
+        head = Text(name.replace("_", "\n"))
+        drawn.add_column(head, justify="right" if number else "left", no_wrap=number, min_width=least, overflow="fold")
     for row in zip(*table.values(), strict=True):
         drawn.add_row(*(Text(_cell(value)) for value in row))
+    # A row that the terminal breaks can be read; columns of a letter each cannot.
+    console.width = max(
+        console.width, Measurement.get(console, console.options.update(max_width=WIDEST), drawn).minimum
+    )
     console.print(drawn)
 
 
@@ -90,19 +104,19 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def show_answer(result: xr.Dataset, policies: Sequence[str]) -> None:
+def show_answer(result: xr.Dataset, policies: Sequence[str], form: Form = Form.text) -> None:
     """Print an answer: what it is an answer to, the policies behind it, its values, and why any is NaN."""
+    sentence = [str(result.attrs["sentence"])] if "sentence" in result.attrs else []
+    meaning = [f"{result.set_kind.item()}: {result.set_meaning.item()}"] if "set_kind" in result.coords else []
     known = identity(result)
-    rest = [
-        f"{name} {value}"
-        for name, value in known.items()
-        if name not in ("quantity", "tasks", "configs", "method", "ci_kind", "ci_prob")
-    ]
+    rest = [f"{name} {value}" for name, value in known.items() if name not in APART and value not in ("", None)]
     lines = [
         ", ".join([entitle(known["quantity"]), *rest]),
         f"tasks={known['tasks']} ({TARGETS['tasks', known['tasks']]}), "
         f"configs={known['configs']} ({TARGETS['configs', known['configs']]})",
         f"method {known['method']}, {100 * known['ci_prob']:g}% interval ({known['ci_kind']})",
+        *meaning,
+        *sentence,
         *policies,
     ]
     table = columns(result)
@@ -110,5 +124,7 @@ def show_answer(result: xr.Dataset, policies: Sequence[str]) -> None:
         name: values
         for name, values in table.items()
         if not (name in ("reason", "se", "interval_mcse") and all(value in ("", None) for value in values))
+        and name not in REPEATED
     }
-    show(lines, table)
+    said = {"sentence": sentence[0]} if sentence else {}
+    show(lines, table, form, {"policies": list(policies), **said, **numbers(result)})

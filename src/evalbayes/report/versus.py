@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from evalbayes import frequentist, posterior
+from evalbayes import frequentist, links, posterior
+from evalbayes.errors import NotIdentifiedError
 from evalbayes.report import population_of
 from evalbayes.report.board import policies_of
 from evalbayes.report.numbers import plain, rows_of
@@ -37,6 +38,8 @@ def versus(
     ------
     OutcomesError
         If a config is not on the board.
+    NotIdentifiedError
+        If a pair shares no task.
     SamplingError
         If the fit fails its checks.
     """
@@ -46,6 +49,8 @@ def versus(
     labels = board["config"].values.tolist()
     for name in [name for pair in pairs.values() for name in pair]:
         check_on_board(name, labels)
+    for pair in pairs.values():
+        _refuse_apart(board["trials"], *pair)
     tree = fit(board, model, method=method, seed=seed, progress=progress)
     target: dict[str, Any] = {"tasks": tasks, "prob": prob}
     rows = [_row(board, tree, pair, target, seed) for pair in pairs.values()]
@@ -61,6 +66,16 @@ def versus(
     ]
     who = {"quantity": "difference", "tasks": tasks, "configs": "fixed", "ci_prob": prob}
     return Versus(lines, table, {**who, "policies": policies, "values": rows_of(table)})
+
+
+def _refuse_apart(trials: xr.DataArray, first: str, second: str) -> None:
+    """Refuse a pair that shares no task, before a fit takes its time."""
+    at = {"config": first, "opponent": second}
+    if links.unshared(trials).sel(at):
+        remedy = "ask `evalbayes answer difference` with --assume no_interaction, or run some tasks with both"
+        raise NotIdentifiedError(f"compare: {first} and {second}: {links.NOT_SHARED}; {remedy}")
+    if why := links.why_apart(trials).sel(at).item():
+        raise NotIdentifiedError(f"compare: {why}; run some tasks with both")
 
 
 def _row(
