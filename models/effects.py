@@ -14,6 +14,8 @@ rest, is four names:
   summing to one;
 - ``task_loglik`` over ``(task, node)``: log p(outcomes of the task | its effect at the node, the rest).
 
+Where families of configs share residuals (`evalbayes.models.interaction`) there is ``interaction_loglik`` besides.
+
 The marginal log-likelihood of a task is then ``logsumexp(task_loglik + node_logweight, "node")``: on an
 equally spaced grid the trapezoidal rule errs by about 2 exp(-2 pi^2 (sd / h)^2) for a conditional density of
 standard deviation sd at spacing h (Trefethen and Weideman 2014, SIAM Review 56, 385-458).

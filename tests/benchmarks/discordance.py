@@ -46,8 +46,8 @@ def on_new_tasks(fit: xr.DataTree, configs: Any) -> tuple[float, Any]:
     flat = thinned(fit["posterior"].to_dataset(), 400)
     position, weight = population_nodes(flat)
     at = ability(flat).sel(config=configs).values
-    slope = np.broadcast_to(discrimination(flat), (len(at), fit["posterior"].sizes["config"]))
-    slope = slope[:, fit["posterior"].get_index("config").get_indexer(configs)]
+    slope = np.broadcast_to(discrimination(flat), (len(at), flat.sizes["config"]))
+    slope = slope[:, flat.get_index("config").get_indexer(configs)]
     p = special.expit(at[:, :, None] + slope[:, :, None] * position[:, None])
     total, count = p.sum(axis=1), p.shape[1]
     # Over pairs of p_a + p_b - 2 p_a p_b, from the sums of p and of its square.

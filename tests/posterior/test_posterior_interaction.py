@@ -8,6 +8,7 @@ from scipy import special
 import evalbayes as eb
 from evalbayes.cells import expected_rates, family_effects, flattened, new_family_effects
 from evalbayes.check.repeatability import drawn_boards
+from evalbayes.errors import NotIdentifiedError
 from evalbayes.fit import load_fit, save_fit
 from evalbayes.posterior import draws as of_draws
 from evalbayes.posterior.variances import component_draws
@@ -160,6 +161,11 @@ def test_boards_drawn_from_a_fit_have_the_same_residuals_within_a_family(flat, n
     assert not np.isclose(mu[:, 0], mu[:, 3]).all()
     if not new:
         np.testing.assert_allclose(mu[7], special.expit(logits(alike, 7)), atol=1e-12)
+
+
+def test_near_ties_are_refused_as_their_panels_have_no_families(fit):
+    with pytest.raises(NotIdentifiedError, match="fit without interaction_group="):
+        eb.posterior.near_tie(fit, 0.05)
 
 
 def test_checks_take_a_fit_with_families(fit, tmp_path):

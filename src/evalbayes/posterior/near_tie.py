@@ -114,7 +114,7 @@ def near_tie(
     Raises
     ------
     NotIdentifiedError
-        If the board has one config, or the fit no population of configs that future ones come from.
+        If the board has one config, or the fit no population of configs, or residuals that families share.
     SamplingError
         If tasks are sampled and the fit's population failed its gate.
     ArgumentError
@@ -171,6 +171,8 @@ def _check(
     check_whole("entries", entries, 64)
     if fit["posterior"].sizes["config"] == 1:
         raise NotIdentifiedError("near_tie: the board has one config, which shows nothing of how another would differ")
+    if "interaction_effect" in fit["posterior"]:
+        raise NotIdentifiedError("near_tie: its panels have no residuals of families; fit without interaction_group=")
 
 
 def _said(setting: Setting, limit: Fraction) -> dict[str, Any]:
