@@ -445,7 +445,7 @@ def test_rows_of_the_committed_study_come_out_the_same(model: str) -> None:
     [("crossed", 500), ("crossed_beta_binomial", 500), ("beta_binomial", 200), ("crossed_discrimination", 200)],
 )
 def test_committed_studies_are_calibrated(model: str, fits: int) -> None:
-    """As many fits as were asked for; of boards with a discrimination laplace fits about half, and the study says so."""
+    """As many fits as were asked for; of boards with a discrimination laplace fits about half, and that is said."""
     table = kept_rows(TABLES / f"{model}.csv")
     assert table["row"].tolist() == list(range(len(table)))
     found = summary(table, draws=L)

@@ -8,7 +8,7 @@ points for these entries, were computed independently of this package.
 import pandas as pd
 import pytest
 
-from evalbayes import check, fit, read
+from evalbayes import check, fit, frequentist, read
 from evalbayes.frequentist import score
 from evalbayes.outcomes import from_counts
 
@@ -65,3 +65,12 @@ def test_cells_depart_from_additivity_and_the_model_says_by_how_much(fitted):
     print(f"dispersion {fitted.attrs['dispersion']:.2f}, mean gap {100 * fitted.attrs['mean_gap']:+.2f} points")
     assert fitted.attrs["dispersion"] == pytest.approx(1, abs=0.1)
     assert abs(fitted.attrs["mean_gap"]) < 0.005
+
+
+def test_it_is_the_model_and_not_the_scaffold(shared_data):
+    """Moments give the model nine tenths of the variance between configs; so does a fit (benchmarks/)."""
+    board = read(str(shared_data / "terminal_bench_2_counts.csv.gz"))
+    share = frequentist.variance_components(board, config_groups=("agent", "model"))["share"]
+    print({name: round(share.sel(component=name).item(), 3) for name in ("model", "agent", "config")})
+    assert share.sel(component="model").item() == pytest.approx(0.90, abs=0.03)
+    assert share.sel(component="agent").item() < 0.1
