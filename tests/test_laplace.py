@@ -171,5 +171,5 @@ def test_a_flat_density_is_refused_in_words():
 def test_priors_too_wide_to_expand_under_are_an_error_of_the_sampler():
     """Not one of the linear algebra that met a number without end."""
     board = simulate.board(configs=4, tasks=12, runs=1, seed=1)
-    with pytest.raises(SamplingError, match="the expansion broke down"):
+    with pytest.raises(SamplingError, match="laplace: the linear algebra broke down"):
         fit(board, "crossed", method="laplace", intercept=100.0, config_sd=100.0, task_sd=100.0)

@@ -144,15 +144,8 @@ def expand(density: Density, data: Data, start: np.ndarray, *, rounds: int = 8) 
     SamplingError
         If the rounds do not settle, or the density is flat.
     """
-    try:
-        return _found(density, data, np.asarray(start, float), rounds)
-    except linalg.LinAlgError as broken:
-        raise SamplingError(f"laplace: the expansion broke down ({broken}); try method='latent'") from None
-
-
-def _found(density: Density, data: Data, x: np.ndarray, rounds: int) -> Expansion:
-    """Return the expansion at the point where the rounds settle."""
     split, along, prior_derivatives, _ = compiled(density)
+    x = np.asarray(start, float)
     for _ in range(rounds):
         second = hessian(along, x, data)
         gradient, prior, mixed = map(np.asarray, prior_derivatives(x, data))

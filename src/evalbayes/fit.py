@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from threadpoolctl import threadpool_limits
 
@@ -172,6 +173,12 @@ def _methods(
     def settled() -> Settled:
         return settle(outcomes, function, priors, say)
 
+    def guarded(name: str, run: Callable[[], xr.DataTree]) -> xr.DataTree:
+        try:
+            return checked(run())
+        except np.linalg.LinAlgError as broken:
+            raise SamplingError(f"{name}: the linear algebra broke down ({broken}); try method='latent'") from None
+
     def checked(tree: xr.DataTree) -> xr.DataTree:
         checks = sampler(tree)
         refuse_failed(checks, tree.attrs["method"])
@@ -181,7 +188,7 @@ def _methods(
     options: Any = {"draws": draws, "seed": seed, "say": say}
     latent: Any = {"outcomes": outcomes, "function": function, "priors": priors} | options
     return {
-        "laplace": lambda: checked(by_laplace(settled(), **options)),
-        "nuts": lambda: checked(by_nuts(settled(), **latent)),
-        "latent": lambda: checked(by_latent(**latent)),
+        "laplace": lambda: guarded("laplace", lambda: by_laplace(settled(), **options)),
+        "nuts": lambda: guarded("nuts", lambda: by_nuts(settled(), **latent)),
+        "latent": lambda: guarded("latent", lambda: by_latent(**latent)),
     }

@@ -70,7 +70,7 @@ def _resolved(settled: Settled, points: np.ndarray, say: Progress) -> Settled:
             return settled
         settled = on_grid(settled, partial(nodes.refined, spread=DRAWN_SPREAD))
         say(f"refining the grid to {settled.data['node_position'].size} nodes")
-    raise SamplingError(f"laplace: the grid errs by {seen.error:.1g} at the draws; try method='nuts'")
+    raise SamplingError(f"laplace: the grid {seen.fault()} at the draws; try method='nuts'")
 
 
 def _weighted(

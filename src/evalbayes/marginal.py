@@ -88,7 +88,7 @@ def _expanded(
             return Settled(model, density, data, expansion, seen)
         x, z = expansion.x, nodes.refined(z, seen, data["successes"].shape[0])
     nodes_tried = data["node_position"].size
-    raise SamplingError(f"laplace: the grid errs by {seen.error:.1g} at {nodes_tried} nodes; try method='latent'")
+    raise SamplingError(f"laplace: the grid {seen.fault()} at {nodes_tried} nodes; try method='latent'")
 
 
 def compiled_once(function: ModelFunction, model: pm.Model, priors: dict[str, Any], *, marginal: bool) -> Density:

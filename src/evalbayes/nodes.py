@@ -56,6 +56,12 @@ class GridCheck(NamedTuple):
         """Return whether error and end mass are within ``slack`` times `TOLERANCE` and `END_MASS`."""
         return self.error <= slack * TOLERANCE and self.end_mass <= slack * END_MASS
 
+    def fault(self) -> str:
+        """Return the worse of the two in words."""
+        if self.error / TOLERANCE >= self.end_mass / END_MASS:
+            return f"errs by {self.error:.1g}"
+        return f"ends where an effect has {self.end_mass:.1g} of its probability left"
+
 
 def first_nodes(outcomes: xr.Dataset, *, overdispersed: bool = False, families: np.ndarray | None = None) -> np.ndarray:
     """Return nodes for a board not yet fitted, from the information its configs carry at any effect.

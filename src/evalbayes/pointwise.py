@@ -183,7 +183,7 @@ def _resolved(form: Form, x: Floats) -> Form:
         refine = partial(nodes.refined, spread=DRAWN_SPREAD)
         finer = refine(z, seen, form.data["successes"].shape[0])
         form = form._replace(data=form.data | {"node_position": finer})
-    raise SamplingError(f"the grid of task effects errs by {seen.error:.1g} at the draws, with {z.size} nodes")
+    raise SamplingError(f"the grid of task effects {seen.fault()} at the draws, with {z.size} nodes")
 
 
 def _check_complete(whole: Floats, parts: Floats) -> None:
