@@ -21,13 +21,15 @@ import xarray as xr
 
 RESERVED = (
     *("config", "task", "task_group", "interaction", "interaction_group", "run", "node", "there", "component", "step"),
-    *("quadrature", "chain", "draw"),
+    *("quadrature", "chain", "draw", "intercept", "score", "ability", "successes", "trials", "separation"),
 )
 """Names whose ``_effect`` and ``_sd``, or whose dim, a model has already."""
 
 
 def named(groups: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of groups, from a sequence of them or from a text with commas between."""
+    if not isinstance(groups, str | Sequence):
+        raise ValueError(f"groups={groups!r}: give the names of coords, such as ('agent', 'model')")
     names = groups.split(",") if isinstance(groups, str) else groups
     return tuple(name for name in (str(name).strip() for name in names) if name)
 
@@ -114,7 +116,7 @@ def labels(outcomes: xr.Dataset, name: str, dim: str, option: str = "") -> Any:
     if name not in known:
         there = f"it has {', '.join(known)}" if known else "it has none"
         raise ValueError(f"{option}: {name!r} is not a coord of the board's {dim}s; {there}")
-    if name in RESERVED or name.endswith(("_of_config", "_of_task")):
+    if name in RESERVED or name.endswith(("_of_config", "_of_task", "_effect", "_sd")) or name.startswith("log_"):
         raise ValueError(f"{option}: a model has its own {name!r}; rename the coord")
     values = outcomes[name].values
     found = np.array(["" if value is None or value != value else str(value).strip() for value in values])

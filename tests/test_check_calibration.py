@@ -396,6 +396,15 @@ def test_executors() -> None:
         pass
 
 
+@pytest.mark.parametrize("content", [b"\x89HDF\r\n\x1a\n\x00\xff", b"config,task\na,t1", b"# notes\nof mine"])
+def test_a_file_that_is_no_table_is_refused_and_left_as_it_was(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "mine"
+    path.write_bytes(content)
+    with pytest.raises(ArgumentError, match="mine: no table of calibrate; give another -o"):
+        kept_rows(path, "evalbayes calibrate crossed --fits 3")
+    assert path.read_bytes() == content
+
+
 # The picture, and the committed tables.
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 import xarray as xr
 
 from evalbayes import board as leaderboard
@@ -715,3 +716,20 @@ def test_a_board_run_once_prints_no_repeatability(
         assert [row["estimate"] for row in planned[name]["values"]] == [None] * len(planned[name]["values"])  # type: ignore[call-overload, index]
     fixed = run("answer", "score", log, "--method", "fixed_normal", "--tasks", "fixed", "--json", "--quiet").json
     assert [row["lower"] for row in fixed["values"]] == [None] * 3  # type: ignore[attr-defined]
+
+
+def test_priors_are_numbers_flags_and_names():
+    """What names a column is text, whatever it looks like."""
+    from evalbayes.options import priors_of
+
+    given = ["task_sd=2", "overdispersion=true", "task_density=normal", "config_groups=1,agent", "interaction_group=2"]
+    assert priors_of(given) == {
+        "task_sd": 2.0,
+        "overdispersion": True,
+        "task_density": "normal",
+        "config_groups": "1,agent",
+        "interaction_group": "2",
+    }
+    for wrong in ("task_sd", "=2", "task_sd="):
+        with pytest.raises(typer.BadParameter, match="give NAME=VALUE"):
+            priors_of([wrong])

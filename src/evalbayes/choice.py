@@ -31,7 +31,8 @@ def chosen(outcomes: xr.Dataset, model: str | ModelFunction | None) -> tuple[str
         If there is no such model, file or function.
     """
     if not (model is None or callable(model) or isinstance(model, str)):
-        raise ArgumentError(f"model={model!r}: give a name, a function or 'file.py:function'")
+        given = f"model={model!r}" if len(repr(model)) < 60 else f"model is a {type(model).__name__}"
+        raise ArgumentError(f"{given}: give a name, a function or 'file.py:function'")
     if callable(model):
         module, function = model.__module__, getattr(model, "__name__", "model")
         packaged = module == f"evalbayes.models.{function}"

@@ -100,7 +100,7 @@ ModelOption = Annotated[
 ]
 SamplerOption = Annotated[Sampler, typer.Option("--method", help="How to sample the posterior.")]
 SeedOption = Annotated[int, typer.Option(help="Same seed, same numbers.", min=0)]
-DrawsOption = Annotated[int, typer.Option(help="Posterior draws.", min=100)]
+DrawsOption = Annotated[int, typer.Option(help="Posterior draws; NUTS returns 1,000 a chain or more.", min=100)]
 ProbOption = Annotated[float, typer.Option(help="Coverage of the intervals, between 0 and 1.")]
 ColumnOption = Annotated[
     list[str] | None,
@@ -134,7 +134,8 @@ def priors_of(pairs: list[str] | None) -> dict[str, float | bool | str]:
     for name, equals, value in split:
         if not (name and equals and value):
             raise typer.BadParameter(f"{name}{equals}{value}: give NAME=VALUE, such as task_sd=2", param_hint="--prior")
-    return {name: _value(value.strip()) for name, _, value in split}
+    # What names a column is text, whatever it looks like.
+    return {name: value if name.endswith(("group", "groups")) else _value(value.strip()) for name, _, value in split}
 
 
 def _value(text: str) -> float | bool | str:

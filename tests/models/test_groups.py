@@ -197,6 +197,8 @@ def test_a_group_of_one_level_has_no_effect(board):
         ({"agent": MODEL}, "agent, model", "groups 'agent' and 'model' are one"),
         ({}, "agent, agent", "one is named twice"),
         ({"node": AGENT}, "node", "a model has its own 'node'; rename the coord"),
+        ({"config_sd": AGENT}, "config_sd", "a model has its own 'config_sd'; rename the coord"),
+        ({}, 1.0, "groups=1.0: give the names of coords"),
     ],
 )
 def test_what_is_no_group_is_refused(board, coord, names, message):

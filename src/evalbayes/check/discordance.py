@@ -9,7 +9,7 @@ do not (`evalbayes.models.interaction`).
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -88,23 +88,8 @@ def discordance(
     flat = flattened(posterior).isel(config=which)
     # A fit of few draws lends each to several boards.
     flat = flat.isel(draw=np.arange(boards) * flat.sizes["draw"] // boards)
-    expected, drawn, pairs = _predicted(flat, n, np.random.default_rng(seed))
-    seen = statistics.summary(np.append(statistics.discordance(k[None], n)[1], drawn), large=False)
-    shared = (n > 0).astype(int) @ (n > 0).T
-    np.fill_diagonal(shared, 0)
-    result = xr.Dataset(
-        {
-            "observed": seen["observed"],
-            "predicted": expected.mean(),
-            "interval": ("ci_bound", np.quantile(expected, ENDS)),
-            "predictive": ("ci_bound", [seen["lower"], seen["upper"]]),
-            "p_value": seen["p_value"],
-            "pair_observed": (("config", "opponent"), _of_pairs(statistics.rates(k[None], n), n)[0]),
-            "pair_predicted": (("config", "opponent"), pairs),
-            "shared": (("config", "opponent"), shared),
-        },
-        {"ci_bound": ["lower", "upper"]} | dict.fromkeys(("config", "opponent"), trials["config"].values[which]),
-    )
+    found = _predicted(flat, n, np.random.default_rng(seed))
+    result = _table(k, n, found).assign_coords(dict.fromkeys(("config", "opponent"), trials["config"].values[which]))
     model = str(fit.attrs.get("model", "the model"))
     attrs = {"boards": boards, "prob": statistics.PROB, "model": model, "seed": seed}
     return result.assign_attrs(sentence=_sentence(result, model), **attrs)
@@ -128,15 +113,42 @@ def _named(labels: Any, configs: Sequence[str]) -> Int64:
     return np.array([place[name] for name in configs])
 
 
-def _predicted(flat: xr.Dataset, n: Int64, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """Return the chance of each draw, its estimate from a board of that draw, and the mean chance of every pair."""
+class Predicted(NamedTuple):
+    """The chance of each draw, its estimate from a board of that draw, and the mean chance of every pair."""
+
+    expected: Floats
+    drawn: Floats
+    pairs: Floats
+
+
+def _predicted(flat: xr.Dataset, n: Int64, rng: np.random.Generator) -> Predicted:
+    """Return what draws of the parameters say of the configs with trials n (config, task)."""
     expected, drawn, pairs = [], [], np.zeros((len(n), len(n)))
     for mu, cells in drawn_boards(flat, n, rng):
         rates: Any = mu * n
         expected.append(statistics.discordance(rates, n)[1])
         drawn.append(statistics.discordance(cells, n)[1])
         pairs += _of_pairs(mu, n).sum(axis=0)
-    return np.concatenate(expected), np.concatenate(drawn), pairs / flat.sizes["draw"]
+    return Predicted(np.concatenate(expected), np.concatenate(drawn), pairs / flat.sizes["draw"])
+
+
+def _table(k: Int64, n: Int64, found: Predicted) -> xr.Dataset:
+    """Set the board's own beside what is predicted."""
+    seen = statistics.summary(np.append(statistics.discordance(k[None], n)[1], found.drawn), large=False)
+    shared = (n > 0).astype(int) @ (n > 0).T
+    np.fill_diagonal(shared, 0)
+    pairs = {"pair_observed": _of_pairs(statistics.rates(k[None], n), n)[0], "pair_predicted": found.pairs}
+    return xr.Dataset(
+        {
+            "observed": seen["observed"],
+            "predicted": found.expected.mean(),
+            "interval": ("ci_bound", np.quantile(found.expected, ENDS)),
+            "predictive": ("ci_bound", [seen["lower"], seen["upper"]]),
+            "p_value": seen["p_value"],
+        }
+        | {name: (("config", "opponent"), values) for name, values in (pairs | {"shared": shared}).items()},
+        {"ci_bound": ["lower", "upper"]},
+    )
 
 
 def _of_pairs(p: Floats, n: Int64) -> Floats:
@@ -161,4 +173,4 @@ def _sentence(result: xr.Dataset, model: str) -> str:
     if low <= seen <= high:
         return said
     wide = "wide" if seen < expected else "narrow"
-    return f"{said}: differences among them come out too {wide}; interaction_group= lets families share residuals"
+    return f"{said}: differences among them come out too {wide}; families may share residuals: interaction_group="

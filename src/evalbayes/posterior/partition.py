@@ -80,9 +80,9 @@ def variance_components(
         An answer over ``component``: every group of configs and of tasks under its name, ``config`` and ``task`` what
         is left for those themselves, ``discrimination`` where the model has it, ``interaction_group`` where families
         share residuals on tasks, ``interaction``, ``cell`` where the model has kappa, and ``run``. Estimates are
-        medians. ``side`` says what varies (configs, tasks, both, runs),
-        ``share`` and ``share_interval`` are a component's part of all that its side has by itself, ``scale`` is a
-        coord, and attr ``sentence`` says which of the configs' components is the largest.
+        medians. ``side`` says what varies (configs, tasks, both, runs), ``share`` and ``share_interval`` are a
+        component's part of all that its side has by itself (means, which add up), ``scale`` is a coord, and attr
+        ``sentence`` says which of the configs' components is the largest.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def variance_components(
     )
     side = xr.DataArray([_side(fit, name) for name in names], dims="component", coords={"component": names})
     share = (draws / draws.groupby(side.rename("side")).sum("component").sel(side=side)).drop_vars("side")
-    shares = from_draws(share.fillna(0.0), point="median", **who)
+    shares = from_draws(share.fillna(0.0), **who)
     extra: dict[str, Any] = {"side": side, "share": shares["estimate"], "share_interval": shares["interval"]}
     result = from_draws(draws.fillna(0.0), point="median", ess=effective(fit), **who, **extra)
     known = xr.where(draws.isnull().any("draw"), CELLS_LATENT, "").astype(object)
@@ -136,7 +136,7 @@ def _sentence(result: xr.Dataset, share: xr.DataArray, scale: str) -> str:
     if of.size < 2:
         return f"configs have one component, {of[0]}; fit with config_groups= to tell parts of it apart"
     shares = share.sel(component=of)
-    first = str(of[int(np.argmax(shares.median("draw").values))])
+    first = str(of[int(np.argmax(shares.mean("draw").values))])
     sure = float((shares.transpose("draw", "component").values.argmax(axis=1) == list(of).index(first)).mean())
     said = []
     for name in sorted(of, key=lambda name: name != first):

@@ -51,7 +51,10 @@ def ask(
         return asked, _call(posterior, quantity, tree, options)
     if method not in FITTED:
         board = open_board(source, errors=errors, columns=columns, progress=progress)
-        options = {**options, "method": method, "seed": seed}
+        drawn = (
+            "seed" in inspect.signature(_function(pairs if quantity == NEAR_TIE else frequentist, quantity)).parameters
+        )
+        options = {**options, "method": method, **({"seed": seed} if drawn else {})}
         if quantity == NEAR_TIE:
             return (board, board.attrs), _call(pairs, quantity, board, _targeted(options))
         return (board, board.attrs), _call(frequentist, quantity, board, options)

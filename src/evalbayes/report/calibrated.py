@@ -86,13 +86,13 @@ def kept_rows(path: Path, command: str | None = None) -> pd.DataFrame:
         If the table was made by another command.
     """
     if command is not None:
-        _whole_lines(path)
         if not path.is_file() or not path.stat().st_size:
             path.write_text(f"# {command}\n", encoding="utf-8")
+        _check_same(path, command)
+        # Only now: what another command made is not touched.
+        _whole_lines(path)
     with path.open(encoding="utf-8") as file:
-        first = file.readline().rstrip("\n")
-        if command is not None and first != f"# {command}":
-            raise ArgumentError(f"{path}: made by {first.lstrip('# ')!r}, not by {command!r}; give another -o")
+        file.readline()
         rows = list(csv.DictReader(file))
     if not rows:
         return pd.DataFrame({"row": []})
@@ -121,12 +121,21 @@ def _written(value: Any) -> Any:
     return value
 
 
+def _check_same(path: Path, command: str) -> None:
+    """Refuse a file that this command did not begin."""
+    with path.open("rb") as file:
+        first = file.readline(1000)
+    if first != f"# {command}\n".encode():
+        made = first.decode(errors="replace").strip("# \n")
+        what = f"made by {made!r}, not by {command!r}" if made.startswith("evalbayes ") else "no table of calibrate"
+        raise ArgumentError(f"{path}: {what}; give another -o")
+
+
 def _whole_lines(path: Path) -> None:
-    """Cut off the end of a file after its last line end: a row whose writing was interrupted."""
-    if path.is_file():
-        data = path.read_bytes()
-        if data and not data.endswith(b"\n"):
-            path.write_bytes(data[: data.rfind(b"\n") + 1])
+    """Cut off the end of a table after its last line end: a row whose writing was interrupted."""
+    data = path.read_bytes()
+    if not data.endswith(b"\n"):
+        path.write_bytes(data[: data.rfind(b"\n") + 1])
 
 
 def _said(result: xr.Dataset, command: str, shown: list[int]) -> Calibrated:
