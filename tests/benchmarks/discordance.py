@@ -2,11 +2,11 @@
 
     python tests/benchmarks/discordance.py [FIT ...]
 
-FIT is any of `FITS`, all of them without: the crossed model, that with normal task effects, with discrimination, with
-residuals shared by configs of one half-year (five levels) or of one model family by the entry's name (five). Of each
-fit it prints how it went, omega, and for the ten, twenty and forty best the observed and the predicted discordance on
-these tasks, the 95% range of drawn boards and the p-value (`evalbayes.check.discordance`); for the ten also the chance
-on new tasks, with its posterior interval, where no residuals are shared. The board is looked for as the tests do.
+FIT is any of `FITS`, all of them without: the crossed model, that with normal task effects, and with residuals shared
+by configs of one half-year (five levels) or of one model family by the entry's name (five). Of each fit it prints how
+it went, omega, and for the ten, twenty and forty best the observed and the predicted discordance on these tasks, the
+95% range of drawn boards and the p-value (`evalbayes.check.discordance`); for the ten also the chance on new tasks,
+with its posterior interval, where no residuals are shared. The board is looked for as the tests do.
 
 It printed, on two cores that had much else to do::
 
@@ -47,14 +47,13 @@ import xarray as xr
 from scipy import special
 
 import evalbayes as eb
-from evalbayes.cells import ability, discrimination, thinned
+from evalbayes.cells import ability, thinned
 from evalbayes.posterior.draws import population_nodes
 
 SHARED = Path(os.environ.get("EVALBAYES_SHARED") or Path(__file__).parents[3] / "shared")
 FITS: dict[str, dict[str, Any]] = {
     "crossed": {},
     "normal": {"task_density": "normal"},
-    "discrimination": {"model": "crossed_discrimination", "method": "nuts"},
     "half-years": {"interaction_group": "half_year"},
     "families": {"interaction_group": "family"},
 }
@@ -73,9 +72,7 @@ def on_new_tasks(fit: xr.DataTree, configs: Any) -> tuple[float, Any]:
     flat = thinned(fit["posterior"].to_dataset(), 400)
     position, weight = population_nodes(flat)
     at = ability(flat).sel(config=configs).values
-    slope = np.broadcast_to(discrimination(flat), (len(at), flat.sizes["config"]))
-    slope = slope[:, flat.get_index("config").get_indexer(configs)]
-    p = special.expit(at[:, :, None] + slope[:, :, None] * position[:, None])
+    p = special.expit(at[:, :, None] + position[:, None])
     total, count = p.sum(axis=1), p.shape[1]
     # Over pairs of p_a + p_b - 2 p_a p_b, from the sums of p and of its square.
     pairs = ((count - 1) * total - (total**2 - (p**2).sum(axis=1))) / (count * (count - 1) / 2)
@@ -86,13 +83,10 @@ def on_new_tasks(fit: xr.DataTree, configs: Any) -> tuple[float, Any]:
 def report(name: str, board: xr.Dataset) -> None:
     """Fit one model and print what the check says."""
     started, cpu = time.perf_counter(), time.process_time()
-    fit = eb.fit(board, **{"model": "crossed", "method": "laplace"} | FITS[name])
+    fit = eb.fit(board, "crossed", method="laplace", **FITS[name])
     seen, took, used = fit.attrs, time.perf_counter() - started, time.process_time() - cpu
-    sampled = f"nuts, {seen.get('ess_bulk', 0):.0f} effective"
-    if "k_hat" in seen:
-        sampled = f"k-hat {seen['k_hat']:.2f}, {seen['weight_ess']:.0f} effective of {seen['proposals']} draws"
-        sampled += f", {seen['grid_nodes']} nodes"
-    print(f"{name}: {sampled}, {took:.0f} s ({used:.0f} s of processor)", flush=True)
+    weights = f"k-hat {seen['k_hat']:.2f}, {seen['weight_ess']:.0f} effective of {seen['proposals']} draws"
+    print(f"{name}: {weights}, {seen['grid_nodes']} nodes, {took:.0f} s ({used:.0f} s of processor)", flush=True)
     if "interaction_sd" in fit["posterior"]:
         omega = fit["posterior"]["interaction_sd"]
         print(f"  omega {float(omega.mean()):.3f}, sd {float(omega.std()):.3f}")

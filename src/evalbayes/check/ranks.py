@@ -16,7 +16,7 @@ import xarray as xr
 from scipy import special
 
 from evalbayes import components
-from evalbayes.cells import BLOCK, ability, concentration, discrimination, task_effects, thinned
+from evalbayes.cells import BLOCK, ability, concentration, discrimination, family_effects, task_effects, thinned
 from evalbayes.check.coverage import board_seeds
 from evalbayes.choice import ModelFunction, check_priors, chosen
 from evalbayes.errors import ArgumentError, SamplingError, check_whole
@@ -229,7 +229,8 @@ def log_likelihood(board: xr.Dataset, flat: xr.Dataset) -> Floats:
     total, step = np.zeros(len(at)), max(1, BLOCK // n.size)
     for start in range(0, len(at), step):
         some = slice(start, start + step)
-        eta, more = at[some, :, None] + slope[some, :, None] * effect[some, None, :], psi[some, :, None]
+        seen = effect[some, None, :] + family_effects(flat, some)
+        eta, more = at[some, :, None] + slope[some, :, None] * seen, psi[some, :, None]
         passing, failing = (np.maximum(special.expit(side), LEAST_RATE) for side in (eta, -eta))
         for j in range(int(n.max())):
             drawn = (j < k) * np.log(passing + j * more) + (j < n - k) * np.log(failing + j * more)
