@@ -86,7 +86,7 @@ EVERYTHING = (
         "log_kappa_mean",
         "log_kappa_sd",
     ),
-    *("task_weight", "task_mean", "task_scale", "score", "upper_weight", "separation", "log_scale_ratio"),
+    *("task_weight", "task_mean", "task_scale", "ability", "score", "upper_weight", "separation", "log_scale_ratio"),
 )
 
 

@@ -193,7 +193,7 @@ def _answered(
     return withhold(from_draws(at.copy(data=chances), ess=effective(fit), runs=runs, **who), reason)
 
 
-def _over_new_tasks(posterior: xr.Dataset, quantity: str, runs: int, clusters: str | None) -> Floats:
+def _over_new_tasks(posterior: xr.Dataset, quantity: str, runs: int, clusters: str | None = None) -> Floats:
     """Integrate over the density of task effects, (draw, config)."""
     kappa, result = concentration(posterior), np.empty(ability(posterior).shape)
     for block, logit, weight in new_tasks(posterior, clusters):

@@ -161,7 +161,7 @@ def _why_unknown(trials: xr.DataArray, reference: str | None, *, crossed: bool) 
     return reason.astype(object)
 
 
-def _over_new_tasks(posterior: xr.Dataset, opponent: int | None, clusters: str | None) -> Floats:
+def _over_new_tasks(posterior: xr.Dataset, opponent: int | None, clusters: str | None = None) -> Floats:
     """Integrate over the density of task effects: between and within variance, and V, (3, draw, config)."""
     kappa, shape = concentration(posterior), ability(posterior).shape
     parts = np.empty((3, *shape))
