@@ -68,7 +68,7 @@ def test_every_name_on_the_page_is_one_of_a_packaged_models(board):
     """The table of names is the models' own: none is promised that no model has, and none of theirs is left out."""
     grouped = board.assign_coords(agent=("config", list("xxyyzz")), suite=("task", list("ab" * 12)))
     again = grouped.assign({name: 3 * grouped[name] for name in ("successes", "trials")})
-    options = {"config_groups": "agent", "task_groups": "suite"}
+    options = {"config_groups": "agent", "task_groups": "suite", "interaction_group": "agent"}
     names: set[str] = set()
     for model in (
         crossed_beta_binomial.crossed_beta_binomial(again, **options),

@@ -73,7 +73,7 @@ def variance_components(
     >>> from evalbayes.outcomes import from_matrix
     >>> board = from_matrix([[1, 1, 0, 1], [0, 1, 0, 0], [1, 1, 0, 1]], configs=list("abc"), tasks=list("wxyz"))
     >>> variance_components(board).estimate.sel(component=["config", "task"]).round(3).values.tolist()
-    [0.014, 0.139]
+    [0.056, 0.139]
     """
     board = require_board(outcomes)
     _check(board, scale, tasks, configs, method)
