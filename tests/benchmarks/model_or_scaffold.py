@@ -4,7 +4,7 @@
 
 On the board of O9 (83 configs of agents and models x 89 tasks; 30 s to a minute) it prints, on both scales:
 
-    of the variance between configs: model 90% [78, 96], config 6% [3, 12], agent 3% [0, 15] (95% intervals, probability
+    of the variance between configs: model 89% [78, 96], config 6% [3, 12], agent 4% [0, 15] (95% intervals, probability
     scale, future configs on new tasks); model is the largest with probability 1.000
 
 and beside every component its estimate by moments, whose shares are 90, 8 and 2%. The board is looked for as the tests
