@@ -173,3 +173,10 @@ def test_priors_too_wide_to_expand_under_are_an_error_of_the_sampler():
     board = simulate.board(configs=4, tasks=12, runs=1, seed=1)
     with pytest.raises(SamplingError, match="laplace: the linear algebra broke down"):
         fit(board, "crossed", method="laplace", intercept=100.0, config_sd=100.0, task_sd=100.0)
+
+
+def test_a_model_without_effects_is_expanded_too():
+    """One config under the crossed model: hyperparameters alone, the task effects integrated out."""
+    fitted = fit(simulate.board(configs=1, tasks=15, runs=2, seed=1), "crossed", method="laplace", draws=300)
+    assert fitted.attrs["k_hat"] < 0.5
+    assert "config_effect" not in fitted["posterior"]

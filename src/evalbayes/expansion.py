@@ -171,6 +171,8 @@ def _third_order(
     The axes v_k are the columns of the transposed inverse of the Cholesky factor of ``precision``.
     """
     split, along, *_ = compiled(density)
+    if not split.effect.size:
+        return np.zeros(0), np.zeros(0)
     root = linalg.cholesky(precision, lower=True)
     directions = np.zeros((split.effect.size, x.size))
     directions[:, split.effect] = linalg.solve_triangular(root, np.eye(len(root)), lower=True)

@@ -4,7 +4,8 @@
 
 Prints the table and writes it to the file named. On Terminal-Bench 2 an earlier analysis with other priors and normal
 task effects gave the WAIC by task in column ``waic``; the order must be the same, and so must differences within four
-standard errors. The boards are looked for as the tests do.
+standard errors. In the table that is committed ``mcse`` adds tasks as if their draws were independent, which they are
+not: jointly it is 1.1 for the crossed model where 0.9 stands. The boards are looked for as the tests do.
 """
 
 import csv
@@ -39,8 +40,6 @@ WAIC = {
 }
 """On Terminal-Bench 2."""
 DRAWS = 4000
-REFITS = {"crossed": 3, "beta-binomial": 3}
-"""Tasks left out in earnest, of models whose fit takes a minute and not a quarter of an hour."""
 COLUMNS = (
     "board,model,elpd,se,p_loo,mcse,difference,difference_se,difference_mcse,waic,above_good_k,refitted,unreliable,"
     "draws,distinct,effective_draws,method,k_hat,seconds"
@@ -59,7 +58,7 @@ def rows(file: str) -> Iterator[dict[str, Any]]:
     for name, (model, options) in MODELS[file].items():
         started = time.perf_counter()
         fit = eb.fit(board, model, draws=DRAWS, **options)
-        found[name] = leave_task_out(fit, refit=REFITS.get(name, 0), progress=say)
+        found[name] = leave_task_out(fit, progress=say)
         facts[name] = {"method": fit.attrs["method"], "k_hat": fit.attrs.get("k_hat", "")}
         facts[name] |= {"seconds": round(time.perf_counter() - started)}
         say(found[name].attrs["verdict"])
