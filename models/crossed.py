@@ -86,7 +86,7 @@ def crossed(
     Raises
     ------
     ValueError
-        If ``task_density`` is not one of the two, or a group is none: see `evalbayes.models.groups.coords`.
+        If ``task_density`` is not one of the two, or a group is none: see `evalbayes.models.labels.coords`.
 
     Examples
     --------

@@ -30,7 +30,7 @@ import pymc as pm
 import pymc.dims as pmd
 import xarray as xr
 
-from evalbayes.models import groups
+from evalbayes.models import labels
 
 SHAPES = ("mixture", "normal")
 NODES = np.linspace(-8.0, 8.0, 257)
@@ -55,13 +55,13 @@ def coords(
     Raises
     ------
     ValueError
-        If ``task_density`` is not one of `SHAPES`, or a group is refused by `evalbayes.models.groups.coords`.
+        If ``task_density`` is not one of `SHAPES`, or a group is refused by `evalbayes.models.labels.coords`.
     """
     if task_density not in SHAPES:
         raise ValueError(f"task_density={task_density!r}: choose one of {', '.join(SHAPES)}")
     components = 2 if task_density == "mixture" else 1
     nodes = {"node": np.arange(NODES.size), "component": np.arange(components)}
-    return board_coords(outcomes) | nodes | groups.coords(outcomes, config_groups, task_groups)
+    return board_coords(outcomes) | nodes | labels.coords(outcomes, config_groups, task_groups)
 
 
 def board_coords(outcomes: xr.Dataset) -> dict[str, Any]:

@@ -25,7 +25,7 @@ import pymc as pm
 import pymc.dims as pmd
 import xarray as xr
 
-from evalbayes.models import groups
+from evalbayes.models.labels import labels
 
 LEVEL = "interaction_group"
 TINY = 1e-100
@@ -63,12 +63,12 @@ def families(outcomes: xr.Dataset, interaction_group: str, interaction_sd: float
     name = interaction_group.strip()
     if not name:
         return Families()
-    labels = groups.labels(outcomes, name, "config", option="interaction_group")
-    levels = np.unique(labels)
+    mine = labels(outcomes, name, "config", option="interaction_group")
+    levels = np.unique(mine)
     if levels.size < 2:
         return Families()
     pm.modelcontext(None).add_coord(LEVEL, levels)
-    member = pmd.Data(f"{LEVEL}_of_config", (labels[:, None] == levels).astype(float), dims=("config", LEVEL))
+    member = pmd.Data(f"{LEVEL}_of_config", (mine[:, None] == levels).astype(float), dims=("config", LEVEL))
     sd = pmd.HalfNormal("interaction_sd", np.float64(interaction_sd))
     return Families(member, sd, sd**2)
 

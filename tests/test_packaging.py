@@ -67,6 +67,16 @@ print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
     assert run("-c", code).stderr.strip() == "[]"
 
 
+def test_what_fits_nothing_needs_no_sampler() -> None:
+    """Counting, simulating, and asking a saved fit."""
+    code = """
+import sys
+from evalbayes import board, check, design, frequentist, pairs, posterior, simulate
+print([name for name in ("pymc", "pytensor", "nutpie", "jax", "arviz", "matplotlib") if name in sys.modules])
+"""
+    assert run("-c", code).stdout.strip() == "[]"
+
+
 def test_every_public_name_is_lazy_and_real() -> None:
     for name in evalbayes.__all__:
         assert getattr(evalbayes, name) is not None

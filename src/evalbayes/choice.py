@@ -14,7 +14,7 @@ import xarray as xr
 from evalbayes import links
 from evalbayes.errors import ArgumentError, NotIdentifiedError
 from evalbayes.models import NAMES
-from evalbayes.models.groups import named
+from evalbayes.models.labels import named
 
 ModelFunction = Callable[..., pm.Model]
 

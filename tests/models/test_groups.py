@@ -8,7 +8,8 @@ from scipy import special, stats
 from evalbayes.choice import built
 from evalbayes.density import compile_density, data_of
 from evalbayes.errors import ArgumentError
-from evalbayes.models import crossed, crossed_beta_binomial, crossed_discrimination, groups
+from evalbayes.models import crossed, crossed_beta_binomial, crossed_discrimination
+from evalbayes.models.labels import named as names_of
 
 AGENT, MODEL = list("xxyyyx"), list("pqpqrr")
 REPO, SUITE = ["r1", "r2", "r3", "r1", "r2", "r3", "r3", "r1"], ["s1", "s1", "s1", "s2", "s2", "s2", "s1", "s2"]
@@ -208,5 +209,5 @@ def test_what_is_no_group_is_refused(board, coord, names, message):
 
 
 def test_names_of_groups_as_text_and_as_a_sequence():
-    assert groups.named("agent, model") == groups.named(("agent", "model")) == ("agent", "model")
-    assert groups.named(()) == groups.named("") == ()
+    assert names_of("agent, model") == names_of(("agent", "model")) == ("agent", "model")
+    assert names_of(()) == names_of("") == ()

@@ -14,7 +14,7 @@ where they fail.
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,9 +22,11 @@ import xarray as xr
 
 from evalbayes.check.ranks import FACTS, design, grid, ranked
 from evalbayes.check.uniformity import p_value
-from evalbayes.choice import ModelFunction, chosen
 from evalbayes.errors import check_whole
 from evalbayes.textbook import holm
+
+if TYPE_CHECKING:
+    from evalbayes.choice import ModelFunction
 
 LEAST_FITS = 20
 """Below this hardly anything would be found, and that nothing was says nothing."""
@@ -33,7 +35,7 @@ DISTINCT = 2.0
 
 
 def calibration(
-    model: str | ModelFunction,
+    model: "str | ModelFunction",
     *,
     fits: int = 100,
     configs: int = 6,
@@ -114,7 +116,7 @@ def calibration(
         rows.append(row)
         if progress is not None:
             progress(said_of(row))
-    return summary(pd.DataFrame(rows), draws=draws, prob=prob).assign_attrs(model=chosen(board, model)[0], seed=seed)
+    return summary(pd.DataFrame(rows), draws=draws, prob=prob).assign_attrs(model=plan.name, seed=seed)
 
 
 def said_of(row: Mapping[str, Any]) -> str:

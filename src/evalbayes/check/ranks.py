@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -18,13 +18,14 @@ from scipy import special
 from evalbayes import components
 from evalbayes.cells import BLOCK, ability, concentration, discrimination, family_effects, task_effects, thinned
 from evalbayes.check.coverage import board_seeds
-from evalbayes.choice import ModelFunction, check_priors, chosen
 from evalbayes.errors import ArgumentError, SamplingError, check_whole
 from evalbayes.outcomes import from_counts
 from evalbayes.posterior.variances import component_draws
-from evalbayes.predictive import prior_predictive
 from evalbayes.simulate import Floats
 from evalbayes.textbook import standing
+
+if TYPE_CHECKING:
+    from evalbayes.choice import ModelFunction
 
 FACTS = ("row", "seed", "method", "k_hat", "weight_ess", "seconds", "reason")
 """What a row says besides its ranks."""
@@ -35,7 +36,8 @@ LEAST_RATE = 1e-300
 class Design(NamedTuple):
     """What boards are like and how they are fitted: cells and runs, and the priors of the fit and of the truth."""
 
-    model: str | ModelFunction
+    name: str
+    model: "str | ModelFunction"
     outcomes: xr.Dataset
     seed: int
     method: str
@@ -69,7 +71,7 @@ def grid(configs: int, tasks: int, runs: int) -> xr.Dataset:
 
 
 def design(
-    model: str | ModelFunction,
+    model: "str | ModelFunction",
     outcomes: xr.Dataset,
     *,
     seed: int = 0,
@@ -79,6 +81,8 @@ def design(
     **priors: Any,
 ) -> Design:
     """Return what `ranked` works from; the parameters are those of `evalbayes.check.calibration`."""
+    # Models need PyMC, and this package is imported where nothing is fitted.
+    from evalbayes.choice import check_priors, chosen
     from evalbayes.fit import METHODS
 
     check_whole("seed", seed, 0)
@@ -89,7 +93,7 @@ def design(
     name, function, _ = chosen(outcomes, model)
     check_priors(name, function, true)
     cells = outcomes.drop_vars("outcome", errors="ignore").assign(errors=0 * outcomes["errors"])
-    return Design(model, cells, seed, method, draws, priors, true)
+    return Design(name, model, cells, seed, method, draws, priors, true)
 
 
 def ranked(plan: Design, which: Sequence[int], *, executor: Executor | None = None) -> Iterator[dict[str, Any]]:
@@ -125,6 +129,8 @@ def ranked(plan: Design, which: Sequence[int], *, executor: Executor | None = No
 
 def _drawn(plan: Design, which: Sequence[int]) -> Iterator[Drawn]:
     """Draw all rows up to the last, a moment's work, and yield those named: a longer study begins like a shorter."""
+    from evalbayes.predictive import prior_predictive
+
     rows = max(which) + 1
     prior = prior_predictive(plan.outcomes, plan.model, draws=rows, seed=plan.seed, **plan.true_priors)
     truths, boards, seeds = prior["prior"].to_dataset(), prior["prior_predictive"], board_seeds(plan.seed, rows)

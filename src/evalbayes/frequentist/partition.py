@@ -15,7 +15,7 @@ from scipy import sparse
 
 from evalbayes.answer import answer, check_targets
 from evalbayes.errors import ArgumentError, NotIdentifiedError
-from evalbayes.models import groups
+from evalbayes.models.labels import coords, labels, named
 from evalbayes.schema import require_board
 from evalbayes.words import Floats
 
@@ -117,7 +117,7 @@ def _check(board: xr.Dataset, scale: str, tasks: str, configs: str, method: str)
 
 def _factors(config_groups: str | Sequence[str], task_groups: str | Sequence[str]) -> dict[str, list[str]]:
     """Return the factors of each side, its groups before what they are groups of."""
-    return {"configs": [*groups.named(config_groups), "config"], "tasks": [*groups.named(task_groups), "task"]}
+    return {"configs": [*named(config_groups), "config"], "tasks": [*named(task_groups), "task"]}
 
 
 def _estimates(
@@ -125,7 +125,7 @@ def _estimates(
 ) -> dict[str, float]:
     """Return every component; NaN where nothing on the board shows it."""
     try:
-        groups.coords(board, config_groups, task_groups)
+        coords(board, config_groups, task_groups)
     except ValueError as refused:
         raise ArgumentError(str(refused)) from None
     k, n = (board[name].transpose("config", "task").values.astype(float) for name in ("successes", "trials"))
@@ -134,9 +134,9 @@ def _estimates(
     found: dict[str, float] = {}
     for side, effect, axis in (("config", config_effect, 1), ("task", task_effect, 0)):
         names = _factors(config_groups, task_groups)[f"{side}s"][:-1]
-        labels = {name: np.array([str(label).strip() for label in board[name].values]) for name in names}
+        of = {name: labels(board, name, side) for name in names}
         seen = (n > 0).sum(axis=axis)
-        parts = _henderson(effect[seen > 0], {name: values[seen > 0] for name, values in labels.items()})
+        parts = _henderson(effect[seen > 0], {name: values[seen > 0] for name, values in of.items()})
         # An effect is the mean of so many cells, and carries a share of what varies from cell to cell.
         found |= parts | {side: parts[RESIDUAL] - residual * float((1 / seen[seen > 0]).mean())}
         del found[RESIDUAL]
