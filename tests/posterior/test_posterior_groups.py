@@ -256,6 +256,8 @@ def test_variance_components_answer(fit, small_fit):
     latent = eb.posterior.variance_components(fit, scale="latent")
     assert latent["estimate"].sel(component="run").item() == pytest.approx(np.pi**2 / 3)
     assert "kappa" in latent["reason"].sel(component="cell").item()
+    assert latent["share"].sel(component="cell").isnull()
+    assert latent["share_interval"].sel(component="cell").isnull().all()
     assert "config_groups=" in eb.posterior.variance_components(small_fit).attrs["sentence"]
     with pytest.raises(NotIdentifiedError, match="of populations"):
         eb.posterior.variance_components(fit, configs="fixed")

@@ -113,11 +113,13 @@ def variance_components(
     )
     side = xr.DataArray([_side(fit, name) for name in names], dims="component", coords={"component": names})
     share = (draws / draws.groupby(side.rename("side")).sum("component").sel(side=side)).drop_vars("side")
-    shares = from_draws(share.fillna(0.0), **who)
-    extra: dict[str, Any] = {"side": side, "share": shares["estimate"], "share_interval": shares["interval"]}
+    known = draws.notnull().all("draw")
+    parts_of_side = from_draws(share.fillna(0.0), **who)
+    extra: dict[str, Any] = {"side": side} | {
+        name: parts_of_side[part].where(known) for name, part in (("share", "estimate"), ("share_interval", "interval"))
+    }
     result = from_draws(draws.fillna(0.0), point="median", ess=effective(fit), **who, **extra)
-    known = xr.where(draws.isnull().any("draw"), CELLS_LATENT, "").astype(object)
-    result = withhold(result, known).assign_coords(scale=scale)
+    result = withhold(result, xr.where(known, "", CELLS_LATENT).astype(object)).assign_coords(scale=scale)
     return result.assign_attrs(sentence=_sentence(result, share, scale))
 
 
