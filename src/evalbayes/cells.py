@@ -9,6 +9,7 @@ probability of a cell is drawn around mu and its own runs say more about it::
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -103,14 +104,33 @@ def new_effects(flat: xr.Dataset, draw: int, tasks: int, rng: np.random.Generato
     return effect + (group if group.size == tasks else rng.choice(group, tasks))
 
 
+def logits(
+    flat: xr.Dataset, effect: Floats, step: int, rng: np.random.Generator | None = None
+) -> Iterator[tuple[slice, Floats]]:
+    """Yield the logits of mu in blocks of ``step`` draws: which draws, and (draw, config, task).
+
+    Parameters
+    ----------
+    flat
+        Draws, from `flattened`.
+    effect
+        Of tasks, (draw, task): those of the board, from `task_effects`, or of new ones, from `new_effects`.
+    step
+        Draws in a block.
+    rng
+        For what families share on new tasks; None for the tasks of the board.
+    """
+    at, slope, tasks = ability(flat).values, discrimination(flat), effect.shape[1]
+    for start in range(0, len(at), step):
+        block = slice(start, start + step)
+        shared = family_effects(flat, block) if rng is None else new_family_effects(flat, block, tasks, rng)
+        yield block, at[block, :, None] + slope[block, :, None] * (effect[block, None, :] + shared)
+
+
 def expected_rates(flat: xr.Dataset, tasks: int) -> Floats:
     """Return the posterior mean of every cell's mu, (config, task)."""
-    at, slope, effect = ability(flat).values, discrimination(flat), task_effects(flat, tasks)
-    total = np.zeros((at.shape[1], tasks))
-    for i in range(len(at)):
-        x = effect[i] + family_effects(flat, slice(i, i + 1))[0]
-        total += special.expit(at[i][:, None] + slope[i][:, None] * x)
-    return total / len(at)
+    total: Any = sum(special.expit(eta[0]) for _, eta in logits(flat, task_effects(flat, tasks), 1))
+    return np.asarray(total / flat.sizes["draw"])
 
 
 def rates(
@@ -129,15 +149,11 @@ def rates(
     rng
         For the draws of p_ct.
     """
-    at, slope, kappa = ability(flat), discrimination(flat), concentration(flat)
-    effect = task_effects(flat, trials.sizes["task"])
+    kappa, effect = concentration(flat), task_effects(flat, trials.sizes["task"])
     k, n = (cells.transpose("config", "task").values for cells in (successes, trials))
     seen = n.max(axis=1) > 1
-    step = max(1, BLOCK // n.size)
-    for start in range(0, len(effect), step):
-        block = slice(start, start + step)
-        x = effect[block, None, :] + family_effects(flat, block)
-        p = special.expit(at.values[block, :, None] + slope[block, :, None] * x)
+    for block, eta in logits(flat, effect, max(1, BLOCK // n.size)):
+        p = special.expit(eta)
         if kappa is not None and seen.any():
             spread = kappa[block, seen, None]
             # Beta(mu kappa + k, ...) is a Beta around another mean, with n more runs' worth of concentration.

@@ -15,7 +15,7 @@ from evalbayes import geometry, laplace, nodes
 from evalbayes.choice import ModelFunction, built
 from evalbayes.density import Data, Density, available_cores, data_of, over_draws
 from evalbayes.errors import SamplingError
-from evalbayes.marginal import CHECKED_DRAWS, Progress, Settled, compiled_once, on_grid
+from evalbayes.marginal import Progress, Settled, compiled_once, on_grid
 from evalbayes.tree import labelled, reported, with_families
 
 CHAINS = 4
@@ -128,7 +128,7 @@ def _labelled(
     if target.marginal:
         say("drawing task effects")
         values |= nodes.drawn_back(density, x, data, rng)
-        seen = nodes.grid_check(density)(x[:: max(1, len(x) // CHECKED_DRAWS)], data)
+        seen = nodes.grid_check(density)(x[:: max(1, len(x) // nodes.CHECKED_DRAWS)], data)
     tree = _tree("nuts", labelled(target.model, values, chains=CHAINS), sampled)
     tree.attrs |= {} if seen is None else nodes.grid_attrs(data["node_position"], seen)
     return tree, seen

@@ -1,7 +1,5 @@
 """Fits by importance-weighted draws from Laplace's approximation."""
 
-from functools import partial
-
 import numpy as np
 import xarray as xr
 
@@ -10,14 +8,12 @@ from evalbayes.check.sampler import K_HAT, LEAST_ESS
 from evalbayes.density import Data
 from evalbayes.errors import SamplingError
 from evalbayes.expansion import Expansion
-from evalbayes.marginal import CHECKED_DRAWS, GRIDS, Progress, Settled, on_grid
+from evalbayes.marginal import Progress, Settled
 from evalbayes.tree import labelled, reported
 
 TARGET_ESS = 1000
 FLATTER, MORE_SKEWED = 1.3, 1.5
 """For separated boards: k-hat over ten seeds on three of them is 0.36, 0.27, 0.46 there, 0.59, 0.42, 0.55 without."""
-DRAWN_SPREAD = 1.0
-"""As `nodes.SPREAD`, for a grid that is refined by what draws say of it."""
 
 
 def by_laplace(settled: Settled, *, draws: int, seed: int, say: Progress) -> xr.DataTree:
@@ -49,7 +45,7 @@ def _drawn(
     settled: Settled, rng: np.random.Generator, *, draws: int, say: Progress
 ) -> tuple[Settled, laplace.Weighted, np.ndarray]:
     """Return weighted draws that pass and ``draws`` of them resampled, on a grid that passes at those too."""
-    for _ in range(GRIDS):
+    for _ in range(nodes.GRIDS):
         settled, weighted = _weighted(settled, rng, target=max(TARGET_ESS, draws / 2), say=say)
         points = weighted.x[proposal.resample(weighted.weight, draws, rng)]
         checked = _resolved(settled, points, say)
@@ -63,14 +59,10 @@ def _resolved(settled: Settled, points: np.ndarray, say: Progress) -> Settled:
     """Return the board on a grid that passes at draws: the present one, checked there, if it does."""
     if settled.seen is None:
         return settled
-    for _ in range(GRIDS):
-        seen = nodes.grid_check(settled.density)(points[:CHECKED_DRAWS], settled.data)
-        settled = settled._replace(seen=seen)
-        if seen.passed(nodes.SLACK):
-            return settled
-        settled = on_grid(settled, partial(nodes.refined, spread=DRAWN_SPREAD))
-        say(f"refining the grid to {settled.data['node_position'].size} nodes")
-    raise SamplingError(f"laplace: the grid {seen.fault()} at the draws; try method='nuts'")
+    data, seen = nodes.resolved(settled.density, settled.data, points[: nodes.CHECKED_DRAWS], say)
+    if not seen.passed(nodes.SLACK):
+        raise SamplingError(f"laplace: the grid {seen.fault()} at the draws; try method='nuts'")
+    return settled._replace(data=data, seen=seen)
 
 
 def _weighted(
@@ -80,7 +72,7 @@ def _weighted(
 
     def resolved(pilots: laplace.Weighted) -> Data:
         nonlocal settled
-        points = pilots.x[proposal.resample(pilots.weight, CHECKED_DRAWS, rng)]
+        points = pilots.x[proposal.resample(pilots.weight, nodes.CHECKED_DRAWS, rng)]
         settled = _resolved(settled, points, say)
         return settled.data
 

@@ -16,10 +16,6 @@ from evalbayes.density import KEPT, Data, Density, compile_density, data_of, fla
 from evalbayes.errors import SamplingError
 from evalbayes.expansion import Expansion, expand
 
-GRIDS = 4
-"""Grids tried before giving up."""
-CHECKED_DRAWS = 64
-
 _COMPILED: dict[tuple[Any, ...], Density] = {}
 
 
@@ -51,11 +47,12 @@ def settle(outcomes: xr.Dataset, function: ModelFunction, priors: dict[str, Any]
     model = built(function, outcomes, priors, marginal=True)
     density = compiled_once(function, model, priors, marginal=True)
     x = flatten(density, _start(model, outcomes))
-    z = _first_nodes(model, outcomes) if has_grid(density) else None
+    z = first_nodes(model, outcomes) if has_grid(density) else None
     return _expanded(model, density, data_of(model), x, z, say)
 
 
-def _first_nodes(model: pm.Model, outcomes: xr.Dataset) -> np.ndarray:
+def first_nodes(model: pm.Model, outcomes: xr.Dataset) -> np.ndarray:
+    """Return nodes for a model of a board that is not yet fitted, from what the two say of each other."""
     there, member = model.named_vars, "interaction_group_of_config"
     families = there[member].get_value() if member in there else None
     return nodes.first_nodes(outcomes, overdispersed="log_kappa" in there, families=families)
@@ -76,7 +73,7 @@ def has_grid(density: Density) -> bool:
 def _expanded(
     model: pm.Model, density: Density, data: Data, x: np.ndarray, z: np.ndarray | None, say: Progress
 ) -> Settled:
-    for _ in range(GRIDS):
+    for _ in range(nodes.GRIDS):
         grid = "" if z is None else f", {z.size} nodes"
         say(f"finding the mode: {density.size} parameters{grid} (compiling first)")
         data = data if z is None else data | {"node_position": z}

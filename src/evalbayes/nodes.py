@@ -26,6 +26,12 @@ END_MASS = 1e-9
 """Conditional probability allowed at an end node at the mode: what lies beyond adds about as much to the error."""
 SLACK = 1e3
 """Factor on both at the worst of the draws, where an importance weight off by 1e-5 is harmless."""
+GRIDS = 4
+"""Grids tried before giving up."""
+CHECKED_DRAWS = 64
+"""Draws at which a grid is checked."""
+DRAWN_SPREAD = 1.0
+"""As `SPREAD`, for a grid that is refined by what draws say of it."""
 SPREAD = 2.0
 """Posterior standard deviations of log task_sd up to which the first grid serves; see `equally_spaced`."""
 MOST_NODES = 8192
@@ -169,6 +175,21 @@ def _of_families(values: dict[str, Any], probability: Any) -> Callable[[Any], An
 def grid_attrs(nodes: np.ndarray, seen: GridCheck) -> dict[str, float]:
     """Return what a fit says of its grid: how many nodes, their error at the draws, and the error allowed there."""
     return {"grid_nodes": nodes.size, "grid_error": seen.error, "grid_limit": SLACK * TOLERANCE}
+
+
+def resolved(density: Density, data: Data, x: np.ndarray, say: Callable[[str], None]) -> tuple[Data, GridCheck]:
+    """Return the data on a grid that passes at draws x (draw, size), the present one if it does, and its check.
+
+    After `GRIDS` that do not, the check of the last.
+    """
+    for _ in range(GRIDS):
+        seen = grid_check(density)(x, data)
+        if seen.passed(SLACK):
+            break
+        z = refined(np.asarray(data["node_position"]), seen, data["successes"].shape[0], DRAWN_SPREAD)
+        data = data | {"node_position": z}
+        say(f"refining the grid to {z.size} nodes")
+    return data, seen
 
 
 def refined(nodes: np.ndarray, seen: GridCheck, tasks: int, spread: float = SPREAD) -> np.ndarray:

@@ -9,7 +9,6 @@ Of task t the likelihood is, on a grid that is checked at the draws::
 (`evalbayes.models.effects`); where a model has no grid, the sum of what it observes of the task.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +24,7 @@ from evalbayes.cells import flattened
 from evalbayes.choice import ModelFunction, built
 from evalbayes.density import Data, Density, compile_density, data_of
 from evalbayes.errors import ArgumentError, SamplingError
-from evalbayes.importance import DRAWN_SPREAD
-from evalbayes.marginal import CHECKED_DRAWS, GRIDS
+from evalbayes.marginal import first_nodes
 from evalbayes.predictive import check_same_parameters
 from evalbayes.simulate import Floats
 
@@ -78,8 +76,7 @@ def form_of(board: xr.Dataset, function: ModelFunction, priors: dict[str, Any]) 
         pmd.Deterministic(OF_TASKS, _of_tasks(model, terms[free : free + observed]), dims=("task",))
     data = data_of(model)
     if "node_position" in data:
-        overdispersed = "log_kappa" in model.named_vars
-        data = data_of(model, node_position=nodes.first_nodes(board, overdispersed=overdispersed))
+        data = data_of(model, node_position=first_nodes(model, board))
     return Form(model, compile_density(model), data, hierarchical)
 
 
@@ -174,16 +171,11 @@ def _resolved(form: Form, x: Floats) -> Form:
     """Return the form on a grid that passes at draws x, evenly spread ones of them."""
     if "node_position" not in form.data:
         return form
-    some = x[:: max(1, len(x) // CHECKED_DRAWS)]
-    for _ in range(GRIDS):
-        z = np.asarray(form.data["node_position"])
-        seen = nodes.grid_check(form.density)(some, form.data)
-        if seen.passed(nodes.SLACK):
-            return form
-        refine = partial(nodes.refined, spread=DRAWN_SPREAD)
-        finer = refine(z, seen, form.data["successes"].shape[0])
-        form = form._replace(data=form.data | {"node_position": finer})
-    raise SamplingError(f"the grid of task effects {seen.fault()} at the draws, with {z.size} nodes")
+    some = x[:: max(1, len(x) // nodes.CHECKED_DRAWS)]
+    data, seen = nodes.resolved(form.density, form.data, some, lambda _: None)
+    if not seen.passed(nodes.SLACK):
+        raise SamplingError(f"the grid of task effects {seen.fault()} at the draws")
+    return form._replace(data=data)
 
 
 def _check_complete(whole: Floats, parts: Floats) -> None:

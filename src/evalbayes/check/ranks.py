@@ -16,7 +16,7 @@ import xarray as xr
 from scipy import special
 
 from evalbayes import components
-from evalbayes.cells import BLOCK, ability, concentration, discrimination, family_effects, task_effects, thinned
+from evalbayes.cells import BLOCK, concentration, logits, task_effects, thinned
 from evalbayes.check.coverage import board_seeds
 from evalbayes.errors import ArgumentError, SamplingError, check_whole
 from evalbayes.outcomes import from_counts
@@ -229,14 +229,10 @@ def log_likelihood(board: xr.Dataset, flat: xr.Dataset) -> Floats:
     [-4.159]
     """
     k, n = (board[name].transpose("config", "task").values for name in ("successes", "trials"))
-    at, slope, effect = ability(flat).values, discrimination(flat), task_effects(flat, board.sizes["task"])
-    kappa = concentration(flat)
-    psi = np.zeros((len(at), 1)) if kappa is None else 1 / kappa
-    total, step = np.zeros(len(at)), max(1, BLOCK // n.size)
-    for start in range(0, len(at), step):
-        some = slice(start, start + step)
-        seen = effect[some, None, :] + family_effects(flat, some)
-        eta, more = at[some, :, None] + slope[some, :, None] * seen, psi[some, :, None]
+    kappa, effect = concentration(flat), task_effects(flat, board.sizes["task"])
+    psi, total = np.zeros((len(effect), 1)) if kappa is None else 1 / kappa, np.zeros(len(effect))
+    for some, eta in logits(flat, effect, max(1, BLOCK // n.size)):
+        more = psi[some, :, None]
         passing, failing = (np.maximum(special.expit(side), LEAST_RATE) for side in (eta, -eta))
         for j in range(int(n.max())):
             drawn = (j < k) * np.log(passing + j * more) + (j < n - k) * np.log(failing + j * more)

@@ -18,17 +18,7 @@ import numpy as np
 import xarray as xr
 from scipy import special
 
-from evalbayes.cells import (
-    BLOCK,
-    ability,
-    concentration,
-    discrimination,
-    family_effects,
-    flattened,
-    new_effects,
-    new_family_effects,
-    task_effects,
-)
+from evalbayes.cells import BLOCK, concentration, flattened, logits, new_effects, task_effects
 from evalbayes.check import statistics
 from evalbayes.check.population import CELLS, population
 from evalbayes.errors import ArgumentError, check_whole
@@ -241,12 +231,10 @@ def drawn_boards(
     flat: xr.Dataset, n: Int64, rng: np.random.Generator, *, new: bool = False
 ) -> Iterator[tuple[Floats, Int64]]:
     """Yield mu and successes (board, config, task) in blocks of boards, one board a draw; ``new``: of new tasks."""
-    at, slope, kappa, tasks = ability(flat).values, discrimination(flat), concentration(flat), n.shape[1]
-    effect = np.stack([new_effects(flat, i, tasks, rng) for i in range(len(at))]) if new else task_effects(flat, tasks)
-    step = max(1, BLOCK // 16 // n.size)
-    for block in (slice(start, start + step) for start in range(0, len(at), step)):
-        shared = new_family_effects(flat, block, tasks, rng) if new else family_effects(flat, block)
-        p = mu = special.expit(at[block, :, None] + slope[block, :, None] * (effect[block, None, :] + shared))
+    kappa, draws, tasks = concentration(flat), flat.sizes["draw"], n.shape[1]
+    effect = np.stack([new_effects(flat, i, tasks, rng) for i in range(draws)]) if new else task_effects(flat, tasks)
+    for block, eta in logits(flat, effect, max(1, BLOCK // 16 // n.size), rng if new else None):
+        p = mu = special.expit(eta)
         if n.max(initial=0) < 2:
             # One run of a cell is a Bernoulli with mean mu whatever kappa is.
             yield mu, (rng.random(mu.shape) < mu) * n

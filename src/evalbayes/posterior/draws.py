@@ -142,14 +142,14 @@ def future_score_draws(
 
 def _future_entry(fit: xr.DataTree, rng: np.random.Generator) -> xr.Dataset:
     """Return a posterior of one config, an entry of a new agent, a new model and whatever other groups there are."""
-    posterior, (successes, _) = flat(fit), counts(fit)
-    new = {"config": successes.sizes["config"]} | {name: posterior.sizes[name] for name in config_groups(fit)}
-    variance = sum(posterior[f"{name}_sd"] ** 2 * (1 + 1 / levels) for name, levels in new.items())
+    posterior = flat(fit)
+    population = config_population(fit, posterior)
+    variance = sum(posterior[f"{name}_sd"] ** 2 * (1 + 1 / levels) for name, (_, levels) in population.items())
     draw = rng.standard_normal(posterior.sizes["draw"])
     label = {"config": ["a future entry"]}
     drawn = {"ability": posterior["intercept"] + np.sqrt(variance) * draw}
     if "log_discrimination" in posterior:
-        spread = posterior["discrimination_sd"] * np.sqrt(1 + 1 / new["config"])
+        spread = posterior["discrimination_sd"] * np.sqrt(1 + 1 / population["config"][1])
         drawn["log_discrimination"] = spread * rng.standard_normal(posterior.sizes["draw"])
     entry = posterior.drop_dims("config").assign({name: value.expand_dims(label) for name, value in drawn.items()})
     return _of_new_family(entry, rng).transpose("draw", ...)
@@ -164,6 +164,16 @@ def _of_new_family(entry: xr.Dataset, rng: np.random.Generator) -> xr.Dataset:
     member = {"interaction_group_of_config": (("config", "interaction_group"), np.ones((1, 1)))}
     entry = entry.drop_dims("interaction_group").assign_coords(member)
     return entry.assign(interaction_effect=(("draw", "interaction_group", "task"), residual))
+
+
+def config_population(fit: xr.DataTree, posterior: xr.Dataset) -> dict[str, tuple[Floats, int]]:
+    """Return, for config effects and those of every group of configs, their sd (draw) and how many are on the board.
+
+    ``posterior`` are draws of the fit, from `flat` or thinned. Effects sum to zero over those on the board: what the
+    mean of their population is off by has variance sd^2 / levels.
+    """
+    names = ["config", *config_groups(fit)]
+    return {name: (posterior[f"{name}_sd"].values, posterior.sizes[name]) for name in names}
 
 
 def config_groups(fit: xr.DataTree) -> list[str]:

@@ -15,7 +15,7 @@ from evalbayes.cells import BLOCK, ability, concentration, discrimination, new_e
 from evalbayes.errors import ArgumentError, NotIdentifiedError, check_whole
 from evalbayes.frequentist.bootstrap import Integers
 from evalbayes.pairs.panel import TRILLION
-from evalbayes.posterior.draws import config_groups, counts, population_nodes, task_weights
+from evalbayes.posterior.draws import config_population, counts, population_nodes, task_weights
 from evalbayes.simulate import Floats, scattered
 
 SIDE = 16
@@ -140,18 +140,18 @@ def _future(fit: xr.DataTree, thin: xr.Dataset, rng: np.random.Generator) -> Fut
         raise NotIdentifiedError(
             "configs='sampled': the fit has no config_sd, no population of configs; ask the board's"
         )
-    levels = {"config": thin.sizes["config"]} | {name: thin.sizes[name] for name in config_groups(fit)}
-    variance = {name: thin[f"{name}_sd"].values ** 2 for name in levels}
-    shift = np.sqrt(sum(variance[name] / size for name, size in levels.items())) * rng.standard_normal(
-        thin.sizes["draw"]
-    )
+    population = config_population(fit, thin)
+    off = np.sqrt(sum(sd**2 / levels for sd, levels in population.values()))
+    shift = off * rng.standard_normal(thin.sizes["draw"])
     slope = kappa = None
     if "log_discrimination" in thin:
         spread = thin["discrimination_sd"].values
-        slope = spread / np.sqrt(levels["config"]) * rng.standard_normal(spread.size), spread
+        slope = spread / np.sqrt(population["config"][1]) * rng.standard_normal(spread.size), spread
     if "log_kappa_mean" in thin:
         kappa = thin["log_kappa_mean"].values, thin["log_kappa_sd"].values
-    return Future((thin["intercept"].values + shift, np.sqrt(sum(variance.values()))), slope, kappa)
+    return Future(
+        (thin["intercept"].values + shift, np.sqrt(sum(sd**2 for sd, _ in population.values()))), slope, kappa
+    )
 
 
 def _entries(future: Future, draw: int, shape: tuple[int, ...], rng: np.random.Generator) -> tuple[Floats, Any, Any]:

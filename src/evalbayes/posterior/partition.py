@@ -25,7 +25,15 @@ from scipy import special
 from evalbayes.answer import from_draws
 from evalbayes.cells import BLOCK
 from evalbayes.errors import NotIdentifiedError
-from evalbayes.posterior.draws import config_groups, effective, flat, identity, one_of, refuse_failed_population
+from evalbayes.posterior.draws import (
+    config_groups,
+    config_population,
+    effective,
+    flat,
+    identity,
+    one_of,
+    refuse_failed_population,
+)
 from evalbayes.posterior.score import withhold
 from evalbayes.simulate import Floats
 
@@ -154,16 +162,11 @@ def _sentence(result: xr.Dataset, share: xr.DataArray, scale: str) -> str:
 def _parts(fit: xr.DataTree) -> Logit:
     """Return the logit of a new config on a new task, by its parts."""
     posterior = flat(fit)
-    draws, mine = posterior.sizes["draw"], config_groups(fit)
-    names = ["config", *(name for name in mine if f"{name}_sd" in posterior)]
-    configs = {name: posterior[f"{name}_sd"].values for name in names}
-    levels = np.array([posterior.sizes[name] for name in names])
+    draws, population = posterior.sizes["draw"], config_population(fit, posterior)
+    configs = {name: sd for name, (sd, _) in population.items()}
     rng = np.random.default_rng(int(fit.attrs["seed"]))
-    # Effects sum to zero over those on the board: what their population's mean is off by is not known.
-    off = np.sqrt(sum(sd**2 / count for sd, count in zip(configs.values(), levels, strict=True)))
-    theirs = [
-        name for name in _effects(posterior) if name not in (*mine, "config", "task", "task_group", "interaction")
-    ]
+    off = np.sqrt(sum(sd**2 / levels for sd, levels in population.values()))
+    theirs = [name for name in _effects(posterior) if name not in (*configs, "task", "task_group", "interaction")]
     tasks = {name: posterior[f"{name}_sd"].values for name in theirs if f"{name}_sd" in posterior}
     if "interaction_sd" in posterior:
         # To one config a residual is what a group's effect is: a part of what it sees of a task.
