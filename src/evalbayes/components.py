@@ -178,6 +178,12 @@ def pooled_label(names: list[str]) -> str:
     return ", ".join(names)
 
 
+def share_of_side(values: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
+    """Return each of ``values`` over what all of its side add up to; both over ``component``."""
+    whole = values.groupby(side.rename("side")).sum("component")
+    return (values / whole.sel(side=side)).drop_vars("side")
+
+
 def middle(values: xr.DataArray) -> xr.DataArray:
     """Return the median over those configs that have a value, NaN where none has.
 

@@ -12,6 +12,7 @@ import xarray as xr
 
 from evalbayes.errors import NotIdentifiedError
 from evalbayes.textbook import standing
+from evalbayes.words import shown
 
 ROUNDING = 1e-12
 """Probabilities this close to a limit are at it."""
@@ -120,7 +121,7 @@ def _sentence(result: xr.Dataset, score: xr.DataArray, unranked: Sequence[str]) 
     if (values[1:] == values[:-1]).any():
         said.append("equal estimates share a rank and stand in the order of their names")
     if unranked:
-        said.append(f"without a rank, for want of a scored run: {listed(unranked)}")
+        said.append(f"without a rank, for want of a scored run: {shown(unranked, SHOWN)}")
     return "; ".join(said)
 
 
@@ -132,17 +133,7 @@ def _pairs(result: xr.Dataset, *, ranks: bool = True) -> str:
         ]
         for side in ((result[name].values, result[rank].values) for name, rank in SIDES.items())
     )
-    return listed([f"{one} and {other}" for one, other in zip(upper, lower, strict=True)], "; ")
-
-
-def listed(names: Sequence[str], between: str = ", ") -> str:
-    """Return names as text, the first few of many.
-
-    >>> listed(list("abcdefg"))
-    'a, b, c, d, e and 2 more'
-    """
-    more = len(names) - SHOWN
-    return between.join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return shown([f"{one} and {other}" for one, other in zip(upper, lower, strict=True)], SHOWN, "; ")
 
 
 def smallest_set(p_best: xr.DataArray, prob: float) -> tuple[xr.DataArray, xr.DataArray]:
@@ -175,6 +166,6 @@ def said_of_set(result: xr.Dataset) -> xr.Dataset:
     names = [f"{chosen['config'].values[i]}{share[i]}" for i in order]
     level = f"{100 * float(result.ci_prob):g}% {result.set_kind.item()}"
     known = int(result.p_best.notnull().sum())
-    members = listed(names)
+    members = shown(names, SHOWN)
     sentence = f"{len(names)} of {known} entries may be best ({level}): {members}"
     return result.assign_attrs(size=len(names), configs_ranked=known, members=members, sentence=sentence)

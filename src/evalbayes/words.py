@@ -142,10 +142,14 @@ def _mapped(word: object, score: float | None) -> float:
     return float(score)
 
 
-def shown(columns: Iterable[str], most: int = 20) -> str:
-    """Column names for a message of one line."""
+def shown(columns: Iterable[str], most: int = 20, between: str = ", ") -> str:
+    """Names for a message of one line, the first few of many.
+
+    >>> shown(list("abcdefg"), 5)
+    'a, b, c, d, e and 2 more'
+    """
     names = [name if name.isprintable() and name.strip() else repr(name) for name in columns]
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return between.join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _normal(word: object) -> str:

@@ -14,6 +14,7 @@ import xarray as xr
 from scipy import sparse
 
 from evalbayes.answer import answer, check_targets
+from evalbayes.components import share_of_side
 from evalbayes.errors import ArgumentError, NotIdentifiedError
 from evalbayes.models.labels import coords, labels, named
 from evalbayes.schema import require_board
@@ -83,7 +84,6 @@ def variance_components(
     coords = {"component": list(found)}
     estimate = xr.DataArray(list(found.values()), dims="component", coords=coords)
     side = xr.DataArray([sides[name] for name in found], dims="component", coords=coords)
-    share = (estimate / estimate.groupby(side.rename("side")).sum("component").sel(side=side)).drop_vars("side")
     return answer(
         estimate,
         estimate * np.nan,
@@ -96,7 +96,7 @@ def variance_components(
         ci_kind="none",
         reason=xr.where(estimate.isnull(), NOT_SHOWN, NO_INTERVAL).astype(object),
         side=side,
-        share=share,
+        share=share_of_side(estimate, side),
         scale=scale,
     )
 

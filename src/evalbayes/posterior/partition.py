@@ -24,6 +24,7 @@ from scipy import special
 
 from evalbayes.answer import from_draws
 from evalbayes.cells import BLOCK
+from evalbayes.components import share_of_side
 from evalbayes.errors import NotIdentifiedError
 from evalbayes.posterior.draws import (
     config_groups,
@@ -120,7 +121,7 @@ def variance_components(
         np.stack(list(parts.values()), axis=1), dims=("draw", "component"), coords={"component": names}
     )
     side = xr.DataArray([_side(fit, name) for name in names], dims="component", coords={"component": names})
-    share = (draws / draws.groupby(side.rename("side")).sum("component").sel(side=side)).drop_vars("side")
+    share = share_of_side(draws, side)
     known = draws.notnull().all("draw")
     parts_of_side = from_draws(share.fillna(0.0), **who)
     extra: dict[str, Any] = {"side": side} | {
