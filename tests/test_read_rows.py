@@ -125,8 +125,9 @@ GOOD = csv_of("a,t,1,1", "a,u,1,0").encode()
         (b"not gzip", "x.csv.gz", "the columns are not gzip"),
         (b"PAR1 but not", "x.parquet", "not a readable parquet file"),
         (b'"con\nfig",x\n1,2\n', "x.csv", r"the columns are 'con\\nfig', x$"),
-        (b"PK\x03\x04", "x.zip", "no config column"),
-        (b'[{"config": "a", "task": "t", "outcome": 1}]', "x", "line 1: not a JSON object; write one object a line"),
+        (b"PK\x03\x04", "x.zip", "the archive ends early or is damaged"),
+        (b'[{"config": "a", "task": "t", "outcome": 1}, 2]', "x", "entry 2: not a JSON object; write one object a row"),
+        (b'[{"config": "a", "task": "t", "outcome": 2}]', "x", r"entry 1: scores outside"),
         (b'{"config": "a", "\\ud800": 1}\n', "x.jsonl", "key .* lone surrogate"),
         (b'{"config": "a", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "x.jsonl", "line 1: not JSON"),
         (b'{"config": "a"}\n[1]\n', "x.jsonl", "line 2: not a JSON object"),
@@ -146,9 +147,9 @@ def test_a_broken_file_is_one_line_that_names_it(write, content, name, fault):
 
 
 def test_what_is_not_a_file_or_not_a_format_is_refused(tmp_path, write):
-    for source in (tmp_path / "no.csv", tmp_path):
-        with pytest.raises(OutcomesError, match=r"no such file|not a file"):
-            read(source)
+    for source, fault in {"no.csv": "no such file", "": "no file in this folder", "*.x": "no file matches"}.items():
+        with pytest.raises(OutcomesError, match=fault):
+            read(tmp_path / source)
     with pytest.raises(OutcomesError, match="format 'xml' is unknown"):
         read(write(GOOD), format="xml")
 

@@ -52,7 +52,8 @@ def test_other_columns_become_coords_where_they_are_constant():
     assert board.bench.dims == ("config",)
     assert board.minutes.values.tolist() == [1.5, 2.0]
     assert board.repo.values.tolist() == ["r", ""]
-    assert board.attrs["ignored_columns"] == "tokens, trials"
+    assert board.tokens.values.tolist() == [[1, 2], [3, 4]]  # a measure: the mean of each cell
+    assert board.attrs["ignored_columns"] == "trials"
 
 
 def test_counts_of_a_table_and_the_runs_they_count_agree():

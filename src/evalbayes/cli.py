@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +31,7 @@ from evalbayes.options import (
     PriorOption,
     ProbOption,
     QuietOption,
+    ReadOption,
     Sampler,
     SamplerOption,
     Scale,
@@ -41,10 +43,13 @@ from evalbayes.options import (
     columns_of,
     form_of,
     priors_of,
+    reading_of,
 )
 
 if TYPE_CHECKING:
     import xarray as xr
+
+SEVERAL = "Files, folders or globs of logs, saved boards, or packaged boards: joined by names."
 
 app = typer.Typer(
     help="Bayesian analysis of evaluation outcomes: configs x tasks x runs, pass or fail.\n\n"
@@ -57,35 +62,36 @@ app = typer.Typer(
 
 @app.command()
 def read(
-    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Logs to read and combine.")],
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SEVERAL)],
     output: Annotated[Path, typer.Option("-o", "--output", help="The board to write, as netCDF.")],
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
+    reading: ReadOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Read logs into one board, and save it."""
-    from evalbayes.outcomes import combine, save
+    from evalbayes.outcomes import save
     from evalbayes.report.numbers import check_output
 
     check_output([output], sources)
-    boards = [open_source(source, errors, column, quiet) for source in sources]
-    board = boards[0] if len(boards) == 1 else combine(boards)
+    board = open_source(sources, errors, column, reading, quiet)
     save(board, output)
     _describe(board, as_json)
 
 
 @app.command()
 def describe(
-    board: SourceArgument,
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SEVERAL)],
     tasks: Annotated[bool, typer.Option("--tasks", help="A line for each task: always passed, dead, flaky.")] = False,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
+    reading: ReadOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Say what a board holds: coverage, runs, errors and the observed score of every config, or of every task."""
-    _describe(open_source(board, errors, column, quiet), as_json, tasks=tasks)
+    _describe(open_source(sources, errors, column, reading, quiet), as_json, tasks=tasks)
 
 
 @app.command()
@@ -99,6 +105,7 @@ def fit(
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
+    reading: ReadOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -110,7 +117,7 @@ def fit(
     from evalbayes.storage import save_fit
 
     check_output([output], [board])
-    priors, outcomes = priors_of(prior), open_source(board, errors, column, quiet)
+    priors, outcomes = priors_of(prior), open_source(board, errors, column, reading, quiet)
     options: dict[str, Any] = {"method": method.value, "draws": draws, "seed": seed, **priors}
     tree = run(outcomes, check_model(model), progress=progress(quiet), **options)
     save_fit(tree, output)
@@ -163,6 +170,7 @@ def answer(
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
+    reading: ReadOption = None,
     form: FormatOption = Form.text,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -195,7 +203,7 @@ def answer(
         options=options,
         seed=seed,
         errors=errors.value,
-        columns=columns_of(column),
+        reading=columns_of(column) | reading_of(reading),
         progress=progress(quiet),
     )
     show_answer(narrow(result, only or []), board_of(*data).policies(), form_of(form, as_json))
@@ -212,6 +220,7 @@ def report(
     prob: ProbOption = 0.95,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
+    reading: ReadOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -230,7 +239,7 @@ def report(
         seed=seed,
         prob=prob,
         errors=errors.value,
-        columns=columns_of(column),
+        reading=columns_of(column) | reading_of(reading),
         progress=progress(quiet),
     )
     text = sibling(page).read_text(encoding="utf-8")
@@ -284,6 +293,7 @@ def main() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _end)
+    warnings.showwarning = _warn
     try:
         app(prog_name="evalbayes")
     except EvalbayesError as error:
@@ -295,6 +305,14 @@ def main() -> None:
         _fail(f"{error.filename or 'input'}: {error.strerror or error}", 2)
     except KeyboardInterrupt:
         _fail("interrupted", 130)
+
+
+def _warn(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """Say a warning of this package as a sentence; of others' nothing, for they are about code."""
+    if category is UserWarning:
+        print(f"evalbayes: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _end(number: int, _: FrameType | None) -> None:
@@ -314,13 +332,15 @@ def _mute() -> None:
 def _describe(board: "xr.Dataset", as_json: bool, *, tasks: bool = False) -> None:
     from evalbayes.outcomes import describe as of_configs
     from evalbayes.outcomes import describe_tasks as of_tasks
-    from evalbayes.report.board import policies_of
+    from evalbayes.report.board import findings, how_read, policies_of
     from evalbayes.report.numbers import describe_columns, dumps, rows_of
     from evalbayes.report.terminal import show
 
-    table = describe_columns(of_tasks(board) if tasks else of_configs(board))
+    described = of_configs(board)
+    table = describe_columns(of_tasks(board) if tasks else described)
     if as_json:
         rows = {"tasks" if tasks else "configs": rows_of(table)}
-        print(dumps({"policies": policies_of(board), "attrs": board.attrs, **rows}))
+        facts = {"board": described.attrs, "findings": findings(described)}
+        print(dumps({"policies": policies_of(board), "attrs": board.attrs, **facts, **rows}))
     else:
-        show(policies_of(board), table)
+        show([*policies_of(board), *how_read(described)], table)

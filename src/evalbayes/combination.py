@@ -1,6 +1,7 @@
 """Several boards as one, joined by the names of configs, tasks and runs, never by position."""
 
 import itertools
+import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import xarray as xr
 
 from evalbayes.coverage import warn_of_variants
 from evalbayes.errors import OutcomesError
+from evalbayes.facts import FILE
 from evalbayes.schema import ABSENT, COUNTS, apply_error_policy, assemble
 
 DIMS = ("config", "task")
@@ -70,7 +72,8 @@ def combine(boards: Sequence[xr.Dataset], *, overlap: Literal["raise", "add"] = 
         outcome=None if outcome is None else outcome.values,
         policy=policy,
         published=_published(boards, names["config"]),
-        coords=coords,
+        coords=coords | _files(boards),
+        variables=_variables(boards, names),
         attrs=_attrs(boards, dropped),
     )
 
@@ -121,15 +124,79 @@ def _coords(boards: Sequence[xr.Dataset], names: dict[str, list[str]]) -> tuple[
     """Coords on which the boards agree, by name; and those dropped because they do not."""
     coords: dict[str, tuple[str, Any]] = {}
     dropped = []
-    for name in _union([[str(coord) for coord in board.coords if coord not in board.dims] for board in boards]):
+    for name in _union(
+        [[str(coord) for coord in board.coords if coord not in (*board.dims, FILE)] for board in boards]
+    ):
         holders = [board[name] for board in boards if name in board.coords]
         dims = {part.dims for part in holders}
         merged = _merged(holders, names) if len(dims) == 1 and dims <= {("config",), ("task",)} else None
+        if merged is None and name == "task_version":
+            raise OutcomesError(
+                f"combine: boards hold {_differing(holders)}; read their logs in one call, or rename it"
+            )
         if merged is None:
             dropped.append(name)
         else:
             coords[name] = (str(holders[0].dims[0]), merged)
     return coords, dropped
+
+
+def _differing(parts: Sequence[xr.DataArray]) -> str:
+    """The first task whose versions differ."""
+    found: dict[str, str] = {}
+    for part in parts:
+        for task, version in zip(
+            part["task"].values.tolist() if "task" in part.dims else [], part.values.tolist(), strict=False
+        ):
+            if version and found.setdefault(task, version) != version:
+                return f"task {task!r} in versions {found[task]} and {version}"
+    return "tasks in several versions"
+
+
+def _files(boards: Sequence[xr.Dataset]) -> dict[str, tuple[str, Any]]:
+    return {"file": ("file", np.array(_union([_names_of_files(board) for board in boards]), object))}
+
+
+def _names_of_files(board: xr.Dataset) -> list[str]:
+    if "file" in board.dims:
+        return [str(name) for name in board["file"].values]
+    if FILE in board.coords:
+        return list(dict.fromkeys(map(str, board[FILE].values)))
+    return [str(board.attrs.get("source") or "outcomes")]
+
+
+def _variables(boards: Sequence[xr.Dataset], names: dict[str, list[str]]) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """Measures of cells, averaged over the attempts of all boards; and the file that each cell is from."""
+    weights = [(board["trials"] + board["errors"]).reindex(names, fill_value=0).astype(float) for board in boards]
+    made: dict[str, tuple[tuple[str, ...], Any]] = {}
+    for name in _union([[str(v) for v in board.data_vars if _is_measure(board, str(v))] for board in boards]):
+        parts = [(b[name].reindex(names).values, w.values) for b, w in zip(boards, weights, strict=True) if name in b]
+        count = np.sum([weight * ~np.isnan(value) for value, weight in parts], axis=0)
+        total = np.sum([np.nan_to_num(value) * weight for value, weight in parts], axis=0)
+        made[name] = (DIMS, np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0))
+    files = _union([_names_of_files(board) for board in boards])
+    index = np.full([len(names[dim]) for dim in DIMS], -1, np.int32)
+    for board, weight in reversed(list(zip(boards, weights, strict=True))):
+        number = _file_of_cells(board).reindex(names, fill_value=-1).values
+        local = np.array([files.index(name) for name in _names_of_files(board)] + [-1], np.int32)
+        index = np.where(weight.values > 0, local[number], index)
+    return made | {FILE: (DIMS, index)}
+
+
+def _is_measure(board: xr.Dataset, name: str) -> bool:
+    return board[name].dims == DIMS and board[name].dtype.kind == "f"
+
+
+def _file_of_cells(board: xr.Dataset) -> xr.DataArray:
+    """The number of the file of each cell, among those of its board; of several the last."""
+    if FILE in board.data_vars:
+        found = board[FILE]
+        return found.max("run") if "run" in found.dims else found
+    there = xr.zeros_like(board["trials"])
+    if FILE in board.coords:
+        names = _names_of_files(board)
+        return there + xr.DataArray([names.index(str(name)) for name in board[FILE].values], dims=board[FILE].dims)
+    return there
 
 
 def _merged(parts: Sequence[xr.DataArray], names: dict[str, list[str]]) -> npt.NDArray[Any] | None:
@@ -165,7 +232,10 @@ def _attrs(boards: Sequence[xr.Dataset], dropped: list[str]) -> dict[str, str | 
         values = [board.attrs[name] for board in boards if name in board.attrs]
         if name.startswith("n_"):
             attrs[name] = int(sum(values))
+        elif name == "header":
+            attrs[name] = json.dumps({key: value for text in values for key, value in json.loads(text).items()})
         else:
-            attrs[name] = values[0] if len(set(values)) == 1 else "; ".join(map(str, dict.fromkeys(values)))
+            between = "\n" if name in ("notes", "skipped") else "; "
+            attrs[name] = values[0] if len(set(values)) == 1 else between.join(map(str, dict.fromkeys(values)))
     ignored = [part for board in boards for part in str(board.attrs.get("ignored_columns", "")).split(", ") if part]
     return {**attrs, "ignored_columns": ", ".join(dict.fromkeys([*ignored, *dropped]))}

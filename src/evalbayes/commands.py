@@ -22,6 +22,7 @@ from evalbayes.options import (
     Planner,
     ProbOption,
     QuietOption,
+    ReadOption,
     Reduction,
     Sampler,
     SamplerOption,
@@ -32,6 +33,7 @@ from evalbayes.options import (
     check_prob,
     columns_of,
     form_of,
+    reading_of,
     whole_numbers,
 )
 
@@ -47,6 +49,7 @@ def design(
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
+    reading: ReadOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -64,7 +67,7 @@ def design(
         prob=prob,
         seed=seed,
         errors=errors.value,
-        given=columns_of(column),
+        given=columns_of(column) | reading_of(reading),
         progress=progress(quiet),
     )
     if as_json:
@@ -88,6 +91,7 @@ def compare(
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
+    reading: ReadOption = None,
     form: FormatOption = Form.text,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -104,7 +108,7 @@ def compare(
         "prob": prob,
         "seed": seed,
     }
-    boards = [open_source(one, errors, column, quiet) for one in ([source] if source else [first, second])]
+    boards = [open_source(one, errors, column, reading, quiet) for one in ([source] if source else [first, second])]
     if source:
         found = versus(boards[0], {first: (first, second)}, progress=progress(quiet), **options)
     else:
@@ -134,6 +138,7 @@ def gate(
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
+    reading: ReadOption = None,
     form: FormatOption = Form.text,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -145,7 +150,7 @@ def gate(
     from evalbayes.report.terminal import show
 
     check_prob(prob)
-    boards = [open_source(one, errors, column, quiet) for one in (base, new)]
+    boards = [open_source(one, errors, column, reading, quiet) for one in (base, new)]
     result = judge(
         *boards,
         max_regression=max_regression,
@@ -185,6 +190,7 @@ def audit(
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when there are errors.")] = False,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
+    reading: ReadOption = None,
     form: FormatOption = Form.text,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -193,7 +199,7 @@ def audit(
     from evalbayes.report.audited import audited
     from evalbayes.report.terminal import show
 
-    board = open_source(source, errors, column, quiet)
+    board = open_source(source, errors, column, reading, quiet)
     found = audited(board, level=level, correction=correction and correction.value, reduce=reduce and reduce.value)
     how = form_of(form, as_json)
     if how is not Form.json and found.findings["kind"]:
@@ -217,6 +223,7 @@ def pairs(
     seed: SeedOption = 0,
     errors: ErrorsOption = Errors.missing,
     column: ColumnOption = None,
+    reading: ReadOption = None,
     form: FormatOption = Form.text,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -226,7 +233,7 @@ def pairs(
     from evalbayes.report.terminal import show
 
     check_prob(prob)
-    board = open_source(source, errors, column, quiet)
+    board = open_source(source, errors, column, reading, quiet)
     found = all_pairs(board, margin, cluster=cluster, blocks=blocks, prob=prob, seed=seed, draws=draws)
     show(found.lines, found.table, form_of(form, as_json), found.numbers)
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from evalbayes.options import Errors, columns_of
+from evalbayes.options import Errors, columns_of, reading_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,8 +22,11 @@ def progress(quiet: bool) -> Callable[[str], None]:
     return say
 
 
-def open_source(source: str, errors: Errors, column: list[str] | None, quiet: bool) -> "xr.Dataset":
-    """Return the board that a SOURCE is."""
+def open_source(
+    source: str | list[str], errors: Errors, column: list[str] | None, reading: list[str] | None, quiet: bool
+) -> "xr.Dataset":
+    """Return the board that a SOURCE is, or several together."""
     from evalbayes.report import open_board
 
-    return open_board(source, errors=errors.value, columns=columns_of(column), progress=progress(quiet))
+    how = columns_of(column) | reading_of(reading)
+    return open_board(source, errors=errors.value, reading=how, progress=progress(quiet))

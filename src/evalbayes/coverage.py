@@ -10,6 +10,9 @@ import xarray as xr
 from evalbayes.errors import OutcomesError
 from evalbayes.schema import scored_trials
 
+READING = ("reader", "attempt_rule", "duplicate_rule", "ignored_columns", "skipped", "notes")
+"""Attributes that say how a log was read, as text."""
+
 
 def observed_score(ds: xr.Dataset, *, weights: Literal["task", "micro"] = "task") -> xr.DataArray:
     """Score of each config as observed: an exact fact about these runs, (config).
@@ -136,7 +139,9 @@ def _board_facts(ds: xr.Dataset) -> dict[str, str | int]:
         "n_tasks_all_fail": int(((n > 0) & (k == 0)).sum()),
         "n_tasks_mixed": int(((k > 0) & (k < n)).sum()),
         "n_tasks_unscored": int((n == 0).sum()),
-        "ignored_columns": str(ds.attrs.get("ignored_columns", "")),
+        "n_attempts_set_aside": int(ds.attrs.get("n_attempts_set_aside", 0)),
+        "n_scores_overruled_by_status": int(ds.attrs.get("n_scores_overruled_by_status", 0)),
+        **{name: str(ds.attrs.get(name, "")) for name in READING},
         "near_duplicate_names": "; ".join(near_duplicates(ds)),
     }
 

@@ -1,8 +1,9 @@
 """The options that commands share: what they are called, what they may hold, and the check of it before work starts."""
 
+import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -87,12 +88,21 @@ class Form(StrEnum):
 
 
 ROLES = (
-    *("config", "task", "run", "shard", "outcome", "successes", "trials"),
+    *("config", "task", "run", "shard", "attempt", "outcome", "successes", "trials"),
     *("error_count", "status", "reducer", "published"),
 )
 """What a column can be; see `evalbayes.read`."""
 
-SourceArgument = Annotated[str, typer.Argument(help="A log, a saved board, or the name of a packaged board.")]
+READING = (
+    *("format", "score", "field", "filter", "part", "manifest", "attempts", "duplicates", "measures"),
+    *("threshold", "outcome_map", "config_map", "task_map"),
+)
+"""How a log is read; see `evalbayes.read`."""
+
+SourceArgument = Annotated[
+    str,
+    typer.Argument(help="A log, a folder or glob of logs, a saved board, or the name of a packaged board."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; what is not known is null, with its reason.")]
 ErrorsOption = Annotated[Errors, typer.Option("--errors", help="What an attempt without a score counts as.")]
 ModelOption = Annotated[
@@ -105,6 +115,15 @@ ProbOption = Annotated[float, typer.Option(help="Coverage of the intervals, betw
 ColumnOption = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="ROLE=NAME", help="The column of config, task, run, outcome, ...; repeatable."),
+]
+ReadOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read",
+        metavar="NAME=VALUE",
+        help="How to read logs: format, score, field, filter, part, manifest, threshold=0.5, attempts=best, "
+        "duplicates=first, outcome_map=P=1,N=0, config_map=old=new or FILE.json; repeatable.",
+    ),
 ]
 PriorOption = Annotated[
     list[str] | None,
@@ -126,6 +145,50 @@ def columns_of(pairs: list[str] | None) -> dict[str, str]:
             known = ", ".join(ROLES)
             raise typer.BadParameter(f"{role}{equals}: give ROLE=NAME, ROLE one of {known}", param_hint="--column")
     return {role: name for role, _, name in split}
+
+
+def reading_of(pairs: list[str] | None) -> dict[str, Any]:
+    """Return how to read logs, given as NAME=VALUE, as arguments of `evalbayes.read`."""
+    split = [pair.partition("=") for pair in pairs or []]
+    for name, equals, value in split:
+        if name not in READING or not equals or not value:
+            known = ", ".join(READING)
+            raise typer.BadParameter(
+                f"{name}{equals}{value}: give NAME=VALUE, NAME one of {known}", param_hint="--read"
+            )
+    return {name: _how(name, value) for name, _, value in split}
+
+
+def _how(name: str, value: str) -> Any:
+    if name == "threshold":
+        if not isinstance(number := _value(value), float):
+            raise typer.BadParameter(f"threshold={value}: give a number, such as 0.5", param_hint="--read")
+        return number
+    if name == "measures":
+        return value.split(",")
+    return _mapping(name, value) if name.endswith("_map") else value
+
+
+def _mapping(name: str, text: str) -> dict[str, Any]:
+    """Return a mapping given as OLD=NEW,OLD=NEW or as a JSON file; a score that is blank or null is none."""
+    if Path(text).is_file():
+        try:
+            pairs = json.loads(Path(text).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise OutcomesError(f"{text}: not JSON ({error}); write an object of old and new names") from None
+        if not isinstance(pairs, dict):
+            raise OutcomesError(f"{text}: not a JSON object; write old and new names in one")
+    else:
+        split = [pair.rpartition("=") for pair in text.split(",")]
+        if not all(old and equals for old, equals, _ in split):
+            hint = "give OLD=NEW with commas between, or a JSON file"
+            raise typer.BadParameter(f"{name}={text}: {hint}", param_hint="--read")
+        pairs = {old: new for old, _, new in split}
+    return {old: _score(new) for old, new in pairs.items()} if name == "outcome_map" else pairs
+
+
+def _score(text: Any) -> Any:
+    return None if text in ("", "null", "none", None) else _value(str(text))
 
 
 def priors_of(pairs: list[str] | None) -> dict[str, float | bool | str]:

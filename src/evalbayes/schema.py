@@ -46,6 +46,7 @@ def assemble(
     runs: Sequence[str] = (),
     published: npt.NDArray[np.float64] | None = None,
     coords: Mapping[str, tuple[str, Any]] | None = None,
+    variables: Mapping[str, tuple[Sequence[str], Any]] | None = None,
     attrs: Mapping[str, str | int | float] | None = None,
 ) -> xr.Dataset:
     """Build a board from arrays of scored runs, apply the error policy, and validate it.
@@ -64,6 +65,8 @@ def assemble(
         The board's own rate, (config).
     coords
         Further coords: name to (dim, values).
+    variables
+        Further variables of cells: name to (dims, values).
     attrs
         Text or numbers.
 
@@ -86,6 +89,7 @@ def assemble(
         labels["run"] = _text(runs)
     if published is not None:
         data["published"] = ("config", np.asarray(published, float))
+    data |= variables or {}
     about = {"source": "", "score_rule": "", "reader": "", "n_duplicates_dropped": 0, **(attrs or {})}
     about |= {"error_policy": "missing", "evalbayes_version": __version__}
     return apply_error_policy(validate(xr.Dataset(data, coords=labels, attrs=about)), policy)

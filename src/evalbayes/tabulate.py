@@ -4,17 +4,17 @@ The universe of configs and tasks is every name in the rows, fixed before any ro
 task whose every run errored is still a task. Names are text exactly as written.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
 from evalbayes import words
 from evalbayes.coverage import warn_of_variants
 from evalbayes.errors import OutcomesError
+from evalbayes.facts import facts
+from evalbayes.retries import ATTEMPTS, DUPLICATES, check_choice, chosen, distinct
 from evalbayes.schema import ABSENT, COUNTS, ERROR, FAIL, PASS, Int8, Int64, assemble
 from evalbayes.tallies import Columns, Rules, Tally, tally
 from evalbayes.words import Bools, Floats, Place
@@ -30,7 +30,15 @@ RUN_ARRAY_PER_ROW, RUN_ARRAY_FLOOR = 8, 2**20
 
 
 def from_rows(
-    df: pd.DataFrame, columns: Columns, rules: Rules, *, place: Place, source: str, reader: str
+    df: pd.DataFrame,
+    columns: Columns,
+    rules: Rules,
+    *,
+    place: Place,
+    source: str,
+    reader: str,
+    tasks: Sequence[str] = (),
+    about: Mapping[str, str | int] | None = None,
 ) -> xr.Dataset:
     """Reduce rows to a board.
 
@@ -44,6 +52,10 @@ def from_rows(
         From a row position to words, for messages: "runs.csv, line 7".
     source, reader
         Attributes of the board.
+    tasks
+        Tasks that are on the board whether or not a row names them.
+    about
+        Further attributes.
 
     Raises
     ------
@@ -60,15 +72,17 @@ def from_rows(
     others = _other_columns(df, columns, source)
     axes = {
         "config": _axis(df, _listed(columns["config"]), "config", place, rules.get("config_map")),
-        "task": _axis(df, _listed(columns["task"]), "task", place, rules.get("task_map")),
+        "task": _with(tasks, _axis(df, _listed(columns["task"]), "task", place, rules.get("task_map"))),
     }
     counts = tally(df, columns, rules, place, source)
-    runs = _listed(columns.get("run"))
-    key = [*_listed(columns.get("shard")), *runs] if runs or counts.counted else []
+    runs, key = _listed(columns.get("run")), _key(columns, rules, counts)
     axes["run"] = _run_axis(df, key, place)
-    keep = _distinct(df, axes, counts, place, others) if key or counts.counted else np.ones(len(df), bool)
-    outcome, named = _states(axes, counts, keep) if runs and not counts.counted else (None, True)
-    coords, ignored = _coords(df, others, axes)
+    keep, set_aside = _kept(df, axes, counts, columns, rules, place, others, bool(key))
+    if columns.get("attempt") and not key:
+        axes["run"] = axes["run"][0], ["1"]
+    states = bool(runs or columns.get("attempt")) and not counts.counted
+    outcome, named = _states(axes, counts, keep) if states else (None, True)
+    coords, variables, ignored = facts(df, others, axes, keep, rules.get("measures") or (), runs=outcome is not None)
     warn_of_variants({dim: axes[dim][1] for dim in ("config", "task")}, source)
     return assemble(
         {name: _sum(axes, getattr(counts, name), keep) for name in COUNTS},
@@ -79,17 +93,67 @@ def from_rows(
         runs=axes["run"][1],
         published=_published(df, columns.get("published"), axes["config"], place),
         coords=coords,
+        variables=variables,
         attrs={
             "source": source,
             "reader": reader,
             "score_rule": counts.rule,
             "run_rule": _run_rule(key, counts.counted, named),
+            "attempt_rule": _attempt_rule(columns, rules),
+            "duplicate_rule": f"rows of one run that differ: {rules.get('duplicates', 'raise')}",
             "ignored_columns": words.shown(ignored, most=len(ignored)),
             "n_rows": len(df),
-            "n_duplicates_dropped": int((~keep).sum()),
+            "n_duplicates_dropped": int((~keep).sum()) - set_aside,
+            "n_attempts_set_aside": set_aside,
             "n_scores_overruled_by_status": counts.n_overruled,
+            **(about or {}),
         },
     )
+
+
+def _with(more: Sequence[str], axis: Axis) -> Axis:
+    codes, names = axis
+    return codes, list(dict.fromkeys([*names, *more]))
+
+
+def _key(columns: Columns, rules: Rules, counts: Tally) -> list[str]:
+    """Columns that tell the runs of a cell apart; attempts are runs only where that was asked for."""
+    runs = _listed(columns.get("run"))
+    retries = _listed(columns.get("attempt")) if rules.get("attempts") == "runs" else []
+    return [*_listed(columns.get("shard")), *runs, *retries] if runs or retries or counts.counted else []
+
+
+def _attempt_rule(columns: Columns, rules: Rules) -> str:
+    said = {"first": "the first scored attempt of a run counts", "best": "the best attempt of a run counts"}
+    policy = rules.get("attempts", "first")
+    return said.get(policy, "every attempt is a run") if columns.get("attempt") else ""
+
+
+def _kept(
+    df: pd.DataFrame,
+    axes: Mapping[str, Axis],
+    counts: Tally,
+    columns: Columns,
+    rules: Rules,
+    place: Place,
+    others: list[str],
+    keyed: bool,
+) -> tuple[Bools, int]:
+    """Rows that count, and how many further attempts at a run were set aside."""
+    check_choice("attempts", rules.get("attempts", "first"), ATTEMPTS)
+    check_choice("duplicates", rules.get("duplicates", "raise"), DUPLICATES)
+    attempt = df[columns["attempt"]] if columns.get("attempt") and rules.get("attempts") != "runs" else None
+    if not (keyed or counts.counted or attempt is not None):
+        return np.ones(len(df), bool), 0
+    run = _cell(axes) * len(axes["run"][1]) + axes["run"][0]
+    row = run if attempt is None else pd.factorize(run * (len(df) + 1) + pd.factorize(attempt)[0])[0].astype(np.int64)
+    keep = _distinct(df, axes, row, counts, rules.get("duplicates", "raise"), place, others)
+    if attempt is None:
+        return keep, 0
+    if counts.counted:
+        raise OutcomesError(f"{place(0)}: counts and attempts do not go together; name attempt='' or give a row a run")
+    best = chosen(run, attempt, counts, keep, rules.get("attempts", "first"))
+    return best, int(keep.sum() - best.sum())
 
 
 def _listed(names: str | list[str] | tuple[str, ...] | None) -> list[str]:
@@ -145,38 +209,33 @@ def _cell(axes: Mapping[str, Axis]) -> Int64:
     return axes["config"][0] * len(axes["task"][1]) + axes["task"][0]
 
 
-def _distinct(df: pd.DataFrame, axes: Mapping[str, Axis], counts: Tally, place: Place, others: list[str]) -> Bools:
-    """Rows to keep: the first of identical copies; rows of one key that differ are refused.
-
-    A copy that says the same but comes from another shard is a run whose number restarted: dropping it would
-    lose data, so it is refused as well.
-    """
-    origin = _first_row(_cell(axes) * len(axes["run"][1]) + axes["run"][0])
-    again = origin != np.arange(len(df))
-    if not again.any():
-        return np.ones(len(df), bool)
-    facts = np.stack([counts.successes, counts.trials, counts.errors])
+def _distinct(
+    df: pd.DataFrame,
+    axes: Mapping[str, Axis],
+    key: Int64,
+    counts: Tally,
+    policy: str,
+    place: Place,
+    others: list[str],
+) -> Bools:
+    """Rows to keep: the first of identical copies; rows of one key that differ are refused, or as the policy says."""
     shards = [name for name in others if name.strip().lower() in SHARD_LIKE]
     split = np.array([pd.factorize(df[name])[0] for name in shards], np.int64).reshape(len(shards), len(df))
-    conflict, restarted = (facts != facts[:, origin]).any(0), (split != split[:, origin]).any(0)
 
-    def say(row: int) -> str:
+    def say(row: int, origin: int, conflict: bool) -> str:
         who = ", ".join(f"{role} {names[codes[row]]!r}" for role, (codes, names) in axes.items() if names != [""])
-        line = place(int(origin[row])).rsplit(", ", 1)[-1]
-        what = "another outcome" if conflict[row] else f"another {shards[0]}"
+        what = "another outcome" if conflict else f"another {shards[0]}"
         hint = f"shard={shards[0]!r}" if shards else "shard=COLUMN"
-        return f"{who} is on {line} too, with {what}; remove one, or tell the runs apart with {hint}"
+        remedy = f"remove one, tell the runs apart with {hint}, or keep one with duplicates='first'"
+        return f"{who} is on {_in_same_file(place(row), place(origin))} too, with {what}; {remedy}"
 
-    words.refuse(conflict | restarted, place, say)
-    return np.asarray(~again)
+    return distinct(key, counts, split, policy, place, say)
 
 
-def _first_row(key: Int64) -> Int64:
-    """For each row, the first row with the same key."""
-    codes = pd.factorize(key)[0]
-    first = np.empty(codes.max() + 1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    return np.asarray(first[codes])
+def _in_same_file(here: str, there: str) -> str:
+    """The place there as one says it here: without the name of the file where it is the same."""
+    file = here.partition(", ")[0] + ", "
+    return there.removeprefix(file)
 
 
 def _sum(axes: Mapping[str, Axis], values: Int64, keep: Bools) -> Int64:
@@ -234,45 +293,3 @@ def _published(df: pd.DataFrame, column: str | None, configs: Axis, place: Place
     same = (rate == published[of]) | (np.isnan(rate) & np.isnan(published[of]))
     words.refuse(~same, place, lambda i: f"config {names[of[i]]!r} has another published rate above; keep one")
     return published
-
-
-def _coords(
-    df: pd.DataFrame, columns: list[str], axes: Mapping[str, Axis]
-) -> tuple[dict[str, tuple[str, npt.NDArray[Any]]], list[str]]:
-    """Columns that are constant for each config, else for each task, as coords; and the names of the others."""
-    coords: dict[str, tuple[str, npt.NDArray[Any]]] = {}
-    ignored = []
-    for column in columns:
-        name = "_".join(column.split())  # netCDF cannot mark a coord whose name has a space
-        dim, first = _constant_along(df[column], axes)
-        if dim and _is_coord_name(name) and name not in coords:
-            coords[name] = (dim, first)
-        else:
-            ignored.append(column)
-    return coords, ignored
-
-
-def _constant_along(column: pd.Series, axes: Mapping[str, Axis]) -> tuple[str, npt.NDArray[Any]]:
-    """Dim along which a column is constant, config first, and its values there; "" if there is none."""
-    codes, found = words.factor(column)
-    for dim in ("config", "task"):
-        of, names = axes[dim]
-        first = np.empty(len(names), np.int64)
-        first[of[::-1]] = codes[::-1]
-        if (first[of] == codes).all():
-            return dim, _values(found, first)
-    return "", np.empty(0)
-
-
-def _is_coord_name(name: str) -> bool:
-    reserved = {*COUNTS, "config", "task", "run", "outcome", "published"}
-    return bool(name.strip(". ")) and name.isprintable() and name not in reserved and "/" not in name
-
-
-def _values(found: list[Any], codes: Int64) -> npt.NDArray[Any]:
-    """Numbers stay numbers with NaN for a blank; everything else is text with '' for a blank."""
-    plain = all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in found)
-    numbers = np.array(found) if plain else np.array([], object)
-    if numbers.size and numbers.dtype.kind in "iuf":
-        return np.append(numbers, np.nan)[codes] if (codes < 0).any() else numbers[codes]
-    return np.array([*map(str, found), ""], dtype=object)[codes]

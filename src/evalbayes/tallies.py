@@ -1,6 +1,6 @@
 """What each row of a table says: successes, scored runs and errors, from an outcome, a mean, or counts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
@@ -19,6 +19,7 @@ class Columns(TypedDict, total=False):
     task: str
     run: str | list[str] | None
     shard: str | None
+    attempt: str | None
     outcome: str | None
     successes: str | None
     trials: str | None
@@ -36,6 +37,9 @@ class Rules(TypedDict, total=False):
     config_map: Mapping[str, str] | None
     task_map: Mapping[str, str] | None
     errors: str
+    attempts: str
+    duplicates: str
+    measures: Sequence[str]
 
 
 class Tally(NamedTuple):

@@ -123,11 +123,13 @@ def scores(column: pd.Series, place: Place, mapping: Mapping[Any, float | None] 
     given = {_normal(word): _mapped(word, score) for word, score in (mapping or {}).items()}
     value = np.array([*(_score(word, given) for word in words), math.nan])
     unread = np.array([*(math.isinf(v) for v in value[:-1]), False], bool)
-    refuse(
-        unread[codes],
-        place,
-        lambda i: f"outcome {words[codes[i]]!r} is not a pass or a fail; correct it, or map it with outcome_map=",
-    )
+    rows, alien = int(unread[codes].sum()), [word for word, out in zip(words, unread[:-1], strict=True) if out]
+
+    def say(i: int) -> str:
+        more = f" (nor are {_short(shown(map(repr, alien), 8))}, in {rows} rows)" if rows > 1 else ""
+        return f"outcome {words[codes[i]]!r} is not a pass or a fail{more}; correct it, or map it with outcome_map="
+
+    refuse(unread[codes], place, say)
     outside = (value < 0) | (value > 1)
     found = shown(str(word) for word, out in zip(words, outside[:-1], strict=True) if out)
     refuse(outside[codes], place, lambda _: f"scores outside [0, 1]: {_short(found)}; map them with outcome_map=")

@@ -1,5 +1,6 @@
 """What does not add up on a board: published figures against rows, names, and entries that are one entry."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -72,7 +73,8 @@ def audit(outcomes: xr.Dataset, *, header: Header | None = None, decimals: int |
     outcomes
         A board, perhaps with ``published`` (config), rates in [0, 1].
     header
-        What a source says of an entry beside its rows: config to any of ``successes``, ``trials``, ``errors``,
+        What a source says of an entry beside its rows; by default what `evalbayes.read` found in the log, the attribute
+        ``header``. Config to any of ``successes``, ``trials``, ``errors``,
         ``tasks`` (counts); ``rate`` and ``se`` (proportions); and ``stable`` (share of tasks that all runs passed) and
         ``variance`` (mean p (1 - p)) with ``runs``. Proportions as text keep their trailing zeros and their rounding.
     decimals
@@ -98,7 +100,7 @@ def audit(outcomes: xr.Dataset, *, header: Header | None = None, decimals: int |
     >>> print(seen.kind.item(), "-", seen.detail.item())
     published_rate - published 0.792 implies 396 of 500 tasks, the rows have 388 (0.776, -1.6 points)
     """
-    header = {} if header is None else header
+    header = _kept(outcomes) if header is None else header
     _check(header, outcomes)
     found = [
         *_published(outcomes, decimals),
@@ -113,6 +115,13 @@ def audit(outcomes: xr.Dataset, *, header: Header | None = None, decimals: int |
     rates = int(outcomes["published"].notnull().sum()) if "published" in outcomes else 0
     result.attrs = counts | {"checked": f"{rates} published rates, {len(header)} headers, names and counts of entries"}
     return result
+
+
+def _kept(outcomes: xr.Dataset) -> Header:
+    """Return the header figures that reading kept, of configs that are still on the board."""
+    found = json.loads(outcomes.attrs.get("header", "{}"))
+    there = set(outcomes["config"].values.tolist())
+    return {config: figures for config, figures in found.items() if config in there}
 
 
 def _check(header: Header, outcomes: xr.Dataset) -> None:

@@ -1,40 +1,46 @@
-"""Read an evaluation log into a board: `read` finds out the format, and one module for each family reads it."""
+"""Read evaluation logs into a board: `read` finds the files and their formats, and one module a format reads them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
+from evalbayes.combination import combine
 from evalbayes.errors import OutcomesError
-from evalbayes.read import rows, table
+from evalbayes.read import formats, table
+from evalbayes.read.attempts import NoAttempts, Options
+from evalbayes.read.joined import Asked, Part, board_of, part_of, skipped_lines
+from evalbayes.read.manifest import read_manifest
+from evalbayes.read.sources import File, copies, find
 from evalbayes.schema import apply_error_policy, check_policy
 from evalbayes.storage import load
 from evalbayes.tallies import Rules
 
 __all__ = ["read"]
 
-_SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".nc": "board",
-}
+Source = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 def read(
-    source: str | PathLike[str],
+    source: Source,
     *,
     format: str | None = None,
     errors: str = "missing",
+    score: str | None = None,
+    field: str | None = None,
+    filter: str | None = None,
+    part: str | None = None,
+    manifest: str | PathLike[str] | Sequence[str] | None = None,
+    attempts: str = "first",
+    duplicates: str = "raise",
+    measures: Sequence[str] = (),
     config: str | Sequence[str] | None = None,
     task: str | None = None,
     run: str | Sequence[str] | None = None,
     shard: str | None = None,
+    attempt: str | None = None,
     outcome: str | None = None,
     successes: str | None = None,
     trials: str | None = None,
@@ -46,22 +52,48 @@ def read(
     outcome_map: Mapping[Any, float | None] | None = None,
     config_map: Mapping[str, str] | None = None,
     task_map: Mapping[str, str] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
-    r"""Read a log, or a board saved by `outcomes.save`.
+    r"""Read logs, or boards saved by `outcomes.save`, into one board.
 
     Parameters
     ----------
     source
-        A file: csv, tsv, jsonl or parquet (each also gzipped), or a saved board (.nc).
+        A file, a glob (``**`` for any depth), a folder, or several of them. Of a folder every file of a known format is
+        read; what was passed over, and why, is in the attribute ``skipped``. Files are joined by the names of configs,
+        tasks and runs. Rows of several files carry ``source_file``: a coord, or the number of the file along ``file``.
     format
-        ``"csv"``, ``"tsv"``, ``"jsonl"``, ``"parquet"`` or ``"board"``; by default from the name, else the content.
+        ``"csv"``, ``"tsv"``, ``"jsonl"``, ``"json"``, ``"parquet"``, ``"board"``, ``"inspect"``, or a module of
+        `evalbayes.read`; by default found out from the content. The attribute ``reader`` says which it was.
     errors
         What an attempt without a score counts as: ``"missing"``, ``"failure"`` or ``"raise"``. A saved board
         keeps its own policy under the default.
-    config, task, run, shard, outcome, successes, trials, error_count, status, reducer, published
-        The column of each role. None: look for it by the usual names. ``""``: there is none.
+    score
+        Which score counts where a log has several: a scorer (Inspect), a metric (lm-evaluation-harness, HELM), a test
+        suite (EvalPlus: base or plus).
+    field
+        The field of a score that is a dictionary.
+    filter
+        The filter of lm-evaluation-harness.
+    part
+        The board of a file that holds several: the name of a leaderboard.
+    manifest
+        All tasks of the benchmark: their names, or a file that lists them. Needed by formats that name only some.
+    attempts
+        Of the attempts at one run (retries, in the order of the column ``attempt``): the ``"first"`` with a score, the
+        ``"best"``, or each as one of several ``"runs"``.
+    duplicates
+        Rows of one run that say different things: ``"raise"``, or keep the ``"first"`` or the ``"last"``. Copies that
+        agree are dropped and counted.
+    measures
+        Further columns of numbers to keep as means of cells, beside cost, tokens, time and the like.
+    config, task, run, shard, attempt, outcome, successes, trials, error_count, status, reducer, published
+        The column of each role. None: the format's own, or looked for by the usual names. ``""``: there is none.
+        Several config columns are joined: ``config=["model", "task_args"]``.
     threshold, outcome_map, config_map, task_map
         As in `outcomes.from_table`, which says what each column may hold.
+    progress
+        Called with a short text for each file.
 
     Returns
     -------
@@ -71,7 +103,7 @@ def read(
     Raises
     ------
     OutcomesError
-        In one line that names the file, the line and the remedy.
+        In one line that names the file, the place in it and the remedy.
 
     Examples
     --------
@@ -83,17 +115,15 @@ def read(
     >>> board.task.values.tolist(), board.successes.values.tolist()
     (['001', '1'], [[1, 0]])
     """
-    path = Path(fspath(source))
     check_policy(errors)
-    format = _known(path, format)
-    if format == "board":
-        board = load(path)
-        return board if errors == "missing" else apply_error_policy(board, errors)
+    if format is not None and format not in formats.NAMES:
+        raise OutcomesError(f"{source}: format {format!r} is unknown; use one of {', '.join(formats.NAMES)}")
     columns: table.Named = {
         "config": config,
         "task": task,
         "run": run,
         "shard": shard,
+        "attempt": attempt,
         "outcome": outcome,
         "successes": successes,
         "trials": trials,
@@ -108,34 +138,75 @@ def read(
         "config_map": config_map,
         "task_map": task_map,
         "errors": errors,
+        "attempts": attempts,
+        "duplicates": duplicates,
+        "measures": measures,
     }
-    return table.read(path, format, columns, rules)
+    tasks = None if manifest is None else read_manifest(manifest)
+    options = Options(score=score, field=field, filter=filter, part=part, manifest=tasks)
+    files = find(source)
+    parts, boards, skipped = _opened(files, format, options, columns, progress or (lambda _: None))
+    if parts:
+        boards.append(board_of(parts, rules, Asked(_name(source), len(files) > 1, tasks, config is not None)))
+    board = _one(boards, errors)
+    return _with_skipped(board, skipped)
 
 
-def _known(path: Path, format: str | None) -> str:
-    """The format asked for, or found out; OutcomesError if there is no such file or format."""
-    if not path.exists():
-        raise OutcomesError(f"{path}: there is no such file; check the path")
-    if not path.is_file():
-        raise OutcomesError(f"{path}: not a file; name one log")
-    known = (*table.FORMATS, "board")
-    if format is not None and format not in known:
-        raise OutcomesError(f"{path}: format {format!r} is unknown; use one of {', '.join(known)}")
-    return format or _sniff(path)
+def _opened(
+    files: Sequence[File],
+    format: str | None,
+    options: Options,
+    columns: table.Named,
+    say: Callable[[str], None],
+) -> tuple[list[Part], list[xr.Dataset], list[tuple[str, str]]]:
+    """Every file's attempts, or board; and what was passed over, with the reason."""
+    parts: list[Part] = []
+    boards: list[xr.Dataset] = []
+    skipped = []
+    same = copies(files)
+    for path, name, asked in files:
+        if len(files) > 1:
+            say(f"reading {name}")
+        if path in same:
+            skipped.append((name, f"the same bytes as {same[path]}"))
+            continue
+        try:
+            found, content = (format, None) if format else formats.sniff(path)
+            if found == "board":
+                boards.append(load(path))
+                continue
+            made = formats.open_attempts(path, found, content, options, columns)
+        except NoAttempts as error:
+            if asked:
+                raise
+            skipped.append((name, _reason(error, str(path))))
+            continue
+        parts.append(part_of(str(path), name, found, made, columns))
+        skipped += [(f"{name}: {what}" if len(files) > 1 else what, why) for what, why in made.skipped]
+    if not (parts or boards):
+        raise OutcomesError(f"{files[0].path.parent}: no log that can be read here; {skipped_lines(skipped[:5])}")
+    return parts, boards, skipped
 
 
-def _sniff(path: Path) -> str:
-    """Format from the name, else from the content: a magic number, a brace, or the header's delimiter."""
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in _SUFFIXES:
-        return _SUFFIXES[suffixes[-1]]
-    with path.open("rb") as file:
-        magic = file.read(4)
-    if magic == b"PAR1":
-        return "parquet"
-    if magic == b"\x89HDF":
-        return "board"
-    header = rows.first_line(path)
-    if header.lstrip().startswith(("{", "[")):
-        return "jsonl"
-    return "tsv" if "\t" in header else "csv"
+def _reason(error: Exception, path: str) -> str:
+    return str(error).removeprefix(path).lstrip(":, ")
+
+
+def _name(source: Source) -> str:
+    """What the board is called by: the last part of the path, or of each."""
+    sources = [source] if isinstance(source, str | PathLike) else list(source)
+    return ", ".join(
+        Path(fspath(one)).resolve().name if fspath(one) in (".", "..") else Path(fspath(one)).name for one in sources
+    )
+
+
+def _with_skipped(board: xr.Dataset, skipped: Sequence[tuple[str, str]]) -> xr.Dataset:
+    """Keep what was passed over, after what a saved board already says of it."""
+    lines = [line for line in (board.attrs.get("skipped", ""), skipped_lines(skipped)) if line]
+    return board.assign_attrs(skipped="\n".join(lines)) if lines else board
+
+
+def _one(boards: Sequence[xr.Dataset], errors: str) -> xr.Dataset:
+    if errors != "missing":
+        boards = [apply_error_policy(board, errors) for board in boards]
+    return boards[0] if len(boards) == 1 else combine(boards)

@@ -138,6 +138,60 @@ def delimited_line(path: Path, delimiter: str, row: int) -> int:
     return next(itertools.islice(_numbered(path, delimiter), row + 1, None))[0]
 
 
+def document(path: Path, *, as_text: bool = False) -> Any:
+    """Read a file that is one JSON document; ``as_text`` keeps numbers as they are written.
+
+    Raises
+    ------
+    OutcomesError
+        If it is empty or not JSON: names the line and column where it breaks.
+    """
+    with open_text(path) as file:
+        text = file.read()
+    if not text.strip():
+        raise OutcomesError(f"{path}: the file is empty; copy it again")
+    try:
+        return json.loads(text, **_kinds(as_text))
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        end = "; it ends early, copy it again" if error.pos >= len(text.rstrip()) - 1 else "; correct the file"
+        raise OutcomesError(f"{path}, {where}: not JSON ({error.msg}){end}") from None
+    except RecursionError:
+        raise OutcomesError(f"{path}: nested too deeply to be a log of outcomes") from None
+
+
+def _kinds(as_text: bool) -> dict[str, Any]:
+    return dict.fromkeys(("parse_int", "parse_float", "parse_constant"), str) if as_text else {}
+
+
+def objects(path: Path, *, as_text: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each object of a file of JSON lines with the number of its line; blank lines are passed over.
+
+    Parameters
+    ----------
+    path
+        The file.
+    as_text
+        Keep numbers as they are written: 1.0 stays 1.0, and a task 001 is not 1.
+
+    Raises
+    ------
+    OutcomesError
+        If a line is not a JSON object.
+    """
+    with open_text(path) as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line, **_kinds(as_text))
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise OutcomesError(f"{path}, line {number}: not JSON ({error}); write one object a line") from None
+            if not isinstance(value, dict):
+                raise OutcomesError(f"{path}, line {number}: not a JSON object; write one object a line")
+            yield number, value
+
+
 def jsonl(path: Path) -> pd.DataFrame:
     """Read a file of one JSON object a line; numbers keep their text, nested values become JSON text.
 
@@ -146,31 +200,40 @@ def jsonl(path: Path) -> pd.DataFrame:
     OutcomesError
         If a line is not a JSON object, or the file has none.
     """
-    with open_text(path) as file:
-        lines = filter(None, map(str.strip, file))
-        chunks = [pd.DataFrame(_objects(path, batch, i), dtype=object) for i, batch in enumerate(_chunks(lines))]
+    return _table(path, (value for _, value in objects(path, as_text=True)))
+
+
+def json_rows(path: Path) -> pd.DataFrame:
+    """Read a file that is one JSON list of objects, as `jsonl` reads its lines.
+
+    Raises
+    ------
+    OutcomesError
+        If it is no such list.
+    """
+    content = document(path, as_text=True)
+    for i, value in enumerate(content if isinstance(content, list) else [], 1):
+        if not isinstance(value, dict):
+            raise OutcomesError(f"{path}, entry {i}: not a JSON object; write one object a row")
+    if not isinstance(content, list):
+        raise OutcomesError(f"{path}: not a list of JSON objects; write one object a row")
+    return _table(path, content)
+
+
+def _table(path: Path, values: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    chunks = []
+    for batch in itertools.batched(values, CHUNK):
+        for key in set().union(*batch):
+            if fault := text_fault(key):
+                raise OutcomesError(f"{path}: key {key!r} {fault}")
+        chunks.append(pd.DataFrame([_flat(value) for value in batch], dtype=object))
     if not chunks:
         raise OutcomesError(f"{path}: the file is empty; it needs one JSON object a line")
-    frame = pd.concat(chunks, ignore_index=True) if len(chunks) > 1 else chunks[0]
-    return frame
+    return pd.concat(chunks, ignore_index=True) if len(chunks) > 1 else chunks[0]
 
 
-def _objects(path: Path, lines: tuple[str, ...], chunk: int) -> list[dict[str, Any]]:
-    objects = []
-    for i, line in enumerate(lines):
-        try:
-            value = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
-        except (json.JSONDecodeError, RecursionError) as error:
-            where = jsonl_line(path, chunk * CHUNK + i)
-            raise OutcomesError(f"{path}, line {where}: not JSON ({error}); write one object a line") from None
-        if not isinstance(value, dict):
-            where = jsonl_line(path, chunk * CHUNK + i)
-            raise OutcomesError(f"{path}, line {where}: not a JSON object; write one object a line")
-        objects.append({k: json.dumps(v) if isinstance(v, dict | list) else v for k, v in value.items()})
-    for key in set().union(*objects):
-        if fault := text_fault(key):
-            raise OutcomesError(f"{path}: key {key!r} {fault}")
-    return objects
+def _flat(value: dict[str, Any]) -> dict[str, Any]:
+    return {key: json.dumps(part) if isinstance(part, dict | list) else part for key, part in value.items()}
 
 
 def jsonl_line(path: Path, row: int) -> int:

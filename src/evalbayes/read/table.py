@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import cast
 
 import pandas as pd
-import xarray as xr
 
 from evalbayes import words
 from evalbayes.errors import OutcomesError
 from evalbayes.read import rows
-from evalbayes.tabulate import from_rows
-from evalbayes.tallies import Columns, Rules
+from evalbayes.read.attempts import Attempts
+from evalbayes.tallies import Columns
 
 CANDIDATES: dict[str, tuple[str, ...]] = {
     "config": ("config", "configuration", "model", "agent", "system", "model_name", "agent_name", "model_id"),
     "task": ("task", "task_id", "instance_id", "sample_id", "problem_id", "question_id", "doc_id", "task_name"),
-    "run": ("run", "trial", "epoch", "attempt", "seed", "repeat", "replicate"),
+    "run": ("run", "trial", "epoch", "seed", "repeat", "replicate"),
+    "attempt": ("attempt", "attempt_number", "retry"),
     "outcome": (
         *("outcome", "resolved", "passed", "correct", "success", "score", "is_correct", "is_resolved", "reward"),
         "score_binarized",
@@ -32,13 +32,13 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
     "reducer": ("reducer",),
     "published": ("published",),
 }
-FORMATS = ("csv", "tsv", "jsonl", "parquet")
+FORMATS = ("csv", "tsv", "jsonl", "json", "parquet")
 Found = dict[str, str | list[str]]
 Named = Mapping[str, str | Sequence[str] | None]
 
 
-def read(path: Path, format: str, columns: Named, rules: Rules) -> xr.Dataset:
-    """Read a table into a board.
+def attempts(path: Path, format: str, named: Named) -> Attempts:
+    """Return the rows of a table, and the column of each role.
 
     Parameters
     ----------
@@ -46,26 +46,16 @@ def read(path: Path, format: str, columns: Named, rules: Rules) -> xr.Dataset:
         The file, gzipped or not.
     format
         One of `FORMATS`.
-    columns
+    named
         Column of each role. None: look for it. "": there is none.
-    rules
-        ``threshold``, ``errors``, ``outcome_map``, ...; see `outcomes.from_table`.
 
     Raises
     ------
     OutcomesError
-        If the file is not readable, a column is not found, or a row is wrong; names file and line.
+        If the file is not readable, or a column is not found.
     """
-    frame, line = _rows(path, format)
-    found = find_columns([str(name) for name in frame.columns], columns, str(path))
-    return from_rows(
-        frame,
-        found,
-        rules,
-        place=lambda row: f"{path}, {line(row)}",
-        source=path.name,
-        reader=f"table ({format})",
-    )
+    frame, where = _rows(path, format)
+    return Attempts(frame, where, columns=find_columns([str(name) for name in frame.columns], named, str(path)))
 
 
 def _rows(path: Path, format: str) -> tuple[pd.DataFrame, Callable[[int], str]]:
@@ -74,6 +64,8 @@ def _rows(path: Path, format: str) -> tuple[pd.DataFrame, Callable[[int], str]]:
         return rows.parquet(path), lambda row: f"row {row + 1}"
     if format == "jsonl":
         return rows.jsonl(path), lambda row: f"line {rows.jsonl_line(path, row)}"
+    if format == "json":
+        return rows.json_rows(path), lambda row: f"entry {row + 1}"
     delimiter = "\t" if format == "tsv" else _delimiter(path)
     return rows.delimited(path, delimiter), lambda row: f"line {rows.delimited_line(path, delimiter, row)}"
 
@@ -116,11 +108,10 @@ def _one_kind(found: Found, named: set[str], present: list[str], source: str) ->
             "name outcome=, or successes= and trials="
         )
     if counts and "outcome" not in named:
-        drop = {"outcome", "status", "reducer"}
+        drop = {"outcome", "status", "reducer", "attempt"}
     elif "outcome" in found:
         drop = {"successes", "error_count"}
-        if not ("reducer" in found or "trials" in named):
-            drop |= {"trials"}
+        drop |= {"attempt"} if "reducer" in found or "trials" in named else {"trials"}
     else:
         raise OutcomesError(
             f"{source}: no outcome column; name outcome=, or successes= and trials=; {_listed(present)}"

@@ -3,7 +3,9 @@
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from glob import has_magic
 from importlib import resources
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,14 @@ import xarray as xr
 
 from evalbayes import __version__
 from evalbayes.errors import OutcomesError
+from evalbayes.options import ROLES
 from evalbayes.report.board import Board, board_of, findings
 from evalbayes.report.content import Answers, checks, headline, reasons, repetition, rows, unresolved, widths
 from evalbayes.report.numbers import check_output, dumps, numbers, write_texts
 
 __all__ = ["report"]
+
+Source = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 TOP = 3
 REPETITION = ("icc", "ceiling")
@@ -23,7 +28,7 @@ REPETITION = ("icc", "ceiling")
 
 
 def report(
-    source_or_outcomes: str | Path | xr.Dataset,
+    source_or_outcomes: Source | xr.Dataset,
     path: str | Path,
     *,
     fit: xr.DataTree | None = None,
@@ -33,7 +38,7 @@ def report(
     seed: int = 0,
     prob: float = 0.95,
     errors: str = "missing",
-    columns: Mapping[str, str] | None = None,
+    reading: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Path:
     """Write a report of a board: what was read, the ranked table, the forest, the checks, how to reproduce it.
@@ -41,7 +46,7 @@ def report(
     Parameters
     ----------
     source_or_outcomes
-        A log to read, the name of a packaged board, or outcomes.
+        Logs to read (a file, glob or folder, or several), the name of a packaged board, or outcomes.
     path
         The HTML file; the numbers go to a file beside it that ends in ``.json``.
     fit
@@ -52,8 +57,8 @@ def report(
         Coverage of every interval.
     errors
         The error policy for a log: ``"missing"``, ``"failure"`` or ``"raise"``.
-    columns
-        The column of each role, as in `evalbayes.read`: ``{"config": "agent"}``.
+    reading
+        How to read a log, as arguments of `evalbayes.read`: ``{"config": "agent", "threshold": 0.5}``.
     progress
         Called with a short text at each stage.
 
@@ -81,8 +86,8 @@ def report(
     say = progress or (lambda _: None)
     page, data = Path(path), sibling(Path(path))
     source = None if isinstance(source_or_outcomes, xr.Dataset) else source_or_outcomes
-    check_output((page, data), [] if source is None else [str(source)])
-    board = open_board(source_or_outcomes, errors=errors, columns=columns, progress=say)
+    check_output((page, data), sources_of(source))
+    board = open_board(source_or_outcomes, errors=errors, reading=reading, progress=say)
     if fit is None:
         from evalbayes.fit import fit as run
 
@@ -93,7 +98,7 @@ def report(
     answers = gather(board, fit, seed=seed, prob=prob)
     say("writing the report")
     facts = board_of(board, board.attrs)
-    command = reproduce(source, page, fit, errors=errors, prob=prob, columns=columns or {})
+    command = reproduce(source, page, fit, errors=errors, prob=prob, reading=reading or {})
     found = findings(describe(board))
     texts = {
         data: dumps(content_of(facts, answers, fit, seen, found)),
@@ -108,29 +113,39 @@ def sibling(page: Path) -> Path:
     return page.with_suffix(".json") if page.suffix in (".html", ".htm") else page.with_name(f"{page.name}.json")
 
 
+def sources_of(source: Source | None) -> list[str]:
+    """Return the paths that a source names."""
+    if source is None:
+        return []
+    return [fspath(source)] if isinstance(source, str | PathLike) else [fspath(one) for one in source]
+
+
 def open_board(
-    source: str | Path | xr.Dataset,
+    source: Source | xr.Dataset,
     *,
     errors: str = "missing",
-    columns: Mapping[str, str] | None = None,
+    reading: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
-    """Return outcomes from a log, from a packaged board's name where no such file exists, or unchanged."""
+    """Return outcomes from logs, from a packaged board's name where no such file exists, or unchanged."""
     if isinstance(source, xr.Dataset):
         return source
     from evalbayes import datasets
-    from evalbayes.outcomes import apply_error_policy
+    from evalbayes.outcomes import apply_error_policy, combine
     from evalbayes.read import read
 
+    names = sources_of(source)
     if progress is not None:
-        progress(f"reading {source}")
-    if not Path(source).exists():
-        if str(source) in datasets.names():
-            return apply_error_policy(datasets.load(str(source)), errors)
+        progress(f"reading {', '.join(names)}")
+    packaged = [name for name in names if name in datasets.names() and not Path(name).exists()]
+    logs = [name for name in names if name not in packaged]
+    if len(logs) == 1 and not (packaged or Path(logs[0]).exists() or has_magic(logs[0])):
         known = ", ".join(datasets.names())
-        raise OutcomesError(f"{source}: there is no such file, nor a packaged board of that name (there are {known})")
-    named: dict[str, Any] = dict(columns or {})
-    return read(source, errors=errors, **named)
+        raise OutcomesError(f"{logs[0]}: there is no such file, nor a packaged board of that name (there are {known})")
+    boards = [apply_error_policy(datasets.load(name), errors) for name in packaged]
+    if logs or not names:
+        boards.append(read(logs, errors=errors, progress=progress, **(reading or {})))
+    return boards[0] if len(boards) == 1 else combine(boards)
 
 
 def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> Answers:
@@ -180,17 +195,25 @@ def population_of(fit: xr.DataTree) -> str:
 
 
 def reproduce(
-    source: str | Path | None, page: Path, fit: xr.DataTree, *, errors: str, prob: float, columns: Mapping[str, str]
+    source: Source | None, page: Path, fit: xr.DataTree, *, errors: str, prob: float, reading: Mapping[str, Any]
 ) -> str:
     """Return the command that makes this page again, or the Python call when the outcomes came from Python."""
     attrs = fit.attrs
     if source is None:
         return f"evalbayes.report(outcomes, {page.name!r}, seed={attrs.get('seed', 0)}, prob={prob:g})"
     options = {"model": attrs.get("model"), "draws": attrs.get("draws"), "seed": attrs.get("seed")}
-    words = ["evalbayes", "report", str(source), "-o", page.name, "--errors", errors, "--prob", f"{prob:g}"]
+    words = ["evalbayes", "report", *sources_of(source), "-o", page.name, "--errors", errors, "--prob", f"{prob:g}"]
     words += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
-    words += [word for role, name in columns.items() for word in ("--column", f"{role}={name}")]
+    for name, value in reading.items():
+        words += ["--column" if name in ROLES else "--read", f"{name}={_as_typed(value)}"]
     return shlex.join(words)
+
+
+def _as_typed(value: Any) -> str:
+    """Return how an argument of `evalbayes.read` is written on the command line."""
+    if isinstance(value, Mapping):
+        return ",".join(f"{old}={'' if new is None else new}" for old, new in value.items())
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def content_of(

@@ -27,7 +27,7 @@ def ask(
     options: Mapping[str, Any],
     seed: int,
     errors: str,
-    columns: Mapping[str, str],
+    reading: Mapping[str, Any],
     progress: Callable[[str], None],
 ) -> tuple[Asked, xr.Dataset]:
     """Answer ``quantity``, and return with it the counts and attributes of what was asked.
@@ -50,7 +50,7 @@ def ask(
         asked: Asked = (tree["constant_data"].to_dataset(), tree.attrs)
         return asked, _call(posterior, quantity, tree, options)
     if method not in FITTED:
-        board = open_board(source, errors=errors, columns=columns, progress=progress)
+        board = open_board(source, errors=errors, reading=reading, progress=progress)
         drawn = (
             "seed" in inspect.signature(_function(pairs if quantity == NEAR_TIE else frequentist, quantity)).parameters
         )
@@ -62,7 +62,7 @@ def ask(
 
     # A fit takes its time: what is wrong with the question is said before it.
     _given(_function(posterior, quantity), quantity, options)
-    board = open_board(source, errors=errors, columns=columns, progress=progress)
+    board = open_board(source, errors=errors, reading=reading, progress=progress)
     tree = fit(board, method=method, seed=seed, progress=progress)
     return (board, board.attrs), _call(posterior, quantity, tree, options)
 

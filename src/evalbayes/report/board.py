@@ -82,12 +82,38 @@ def policies_of(board: xr.Dataset) -> list[str]:
     return board_of(board, board.attrs).policies()
 
 
+def how_read(described: xr.Dataset) -> list[str]:
+    """Return what a person needs to check a reading, from `outcomes.describe`: what was found, counted and left out."""
+    facts = described.attrs
+    size = f"{facts['n_configs']:,} configs × {facts['n_tasks']:,} tasks, {facts['n_trials']:,} scored runs"
+    empty = f"{facts['n_cells_empty']:,} of {facts['n_cells']:,} cells empty"
+    cells = f"{facts['n_cells_single_run']:,} with one run, {facts['n_cells_repeated']:,} with more"
+    said = {
+        "reader": facts["reader"],
+        "score": facts["score_rule"],
+        "runs": facts["run_rule"],
+        "attempts": facts["attempt_rule"] and f"{facts['attempt_rule']}; {facts['n_attempts_set_aside']:,} set aside",
+        "duplicates": facts["duplicate_rule"]
+        and f"{facts['duplicate_rule']}; {facts['n_duplicates_dropped']:,} copies dropped",
+        "board": f"{size}; {empty}, {cells} (at most {facts['max_trials']:,})",
+    }
+    lines = [f"{name}: {text}" for name, text in said.items() if text]
+    lines += [f"left out: {line}" for line in facts["skipped"].splitlines()]
+    return lines + [f"note: {line}" for line in facts["notes"].splitlines()]
+
+
 def findings(described: xr.Dataset) -> list[str]:
     """Return what a reader should know before the numbers, from `outcomes.describe`."""
     facts = described.attrs
     said = []
     if facts.get("near_duplicate_names"):
         said.append(f"Names that may be one and the same were kept apart: {facts['near_duplicate_names']}.")
+    said += facts.get("notes", "").splitlines()
+    said += [f"Left out: {line}." for line in facts.get("skipped", "").splitlines()]
+    if facts.get("n_attempts_set_aside"):
+        said.append(f"{facts['n_attempts_set_aside']:,} further attempts were set aside: {facts['attempt_rule']}.")
+    if facts.get("n_scores_overruled_by_status"):
+        said.append(f"{facts['n_scores_overruled_by_status']:,} scores are of attempts that errored, and do not count.")
     if facts.get("n_duplicates_dropped"):
         said.append(f"{facts['n_duplicates_dropped']:,} identical rows were dropped.")
     if facts.get("n_tasks_unscored"):

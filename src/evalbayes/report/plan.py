@@ -33,7 +33,7 @@ def plan(
     prob: float,
     seed: int,
     errors: str,
-    given: Mapping[str, str],
+    given: Mapping[str, Any],
     progress: Callable[[str], None],
 ) -> Plan:
     """Plan from a saved fit, from a board by moments, or from a board that is fitted first by ``method``.
@@ -59,7 +59,7 @@ def plan(
 
 
 def _opened(
-    source: str, method: str | None, seed: int, errors: str, given: Mapping[str, str], progress: Callable[[str], None]
+    source: str, method: str | None, seed: int, errors: str, given: Mapping[str, Any], progress: Callable[[str], None]
 ) -> tuple[xr.Dataset, xr.Dataset | xr.DataTree]:
     """Return the counts, and what the components come from: the board itself, or a fit."""
     tree = open_fit(source)
@@ -70,7 +70,7 @@ def _opened(
             )
         counts = [tree[group].to_dataset() for group in ("observed_data", "constant_data")]
         return xr.merge(counts).assign_attrs(tree.attrs), tree
-    board = open_board(source, errors=errors, columns=given, progress=progress)
+    board = open_board(source, errors=errors, reading=given, progress=progress)
     if method in (None, "moments"):
         return board, board
     from evalbayes.fit import fit

@@ -1,0 +1,152 @@
+"""The formats, and which one a file is of: found out from what is in it, and from its name only for tables.
+
+A new format is a module with `recognises` and `attempts` (see `evalbayes.read.attempts`), named below.
+"""
+
+import json
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from evalbayes.errors import OutcomesError
+from evalbayes.read import inspect_log, rows, table
+from evalbayes.read.attempts import Attempts, NoAttempts, Options
+
+DOCUMENTS: dict[str, ModuleType] = {}
+"""Formats of one JSON document a file; the first that recognises a document reads it."""
+LINES: dict[str, ModuleType] = {}
+"""Formats of JSON lines."""
+NAMES = (*table.FORMATS, "board", "inspect", *dict.fromkeys([*DOCUMENTS, *LINES]))
+
+_TABLES = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".nc": "board"}
+_OTHER = (
+    *(".md", ".txt", ".py", ".ipynb", ".html", ".log", ".yaml", ".yml", ".toml", ".png", ".svg", ".pdf", ".sh"),
+    *(".pkl", ".pickle", ".pt", ".npy", ".npz"),
+)
+"""Names of files that are no logs; pickles are never opened, for they can run code."""
+
+
+def sniff(path: Path) -> tuple[str, Any]:
+    """Return the format of a file, and its content where that had to be read to know.
+
+    Raises
+    ------
+    NoAttempts
+        If it is none of the formats.
+    OutcomesError
+        If it cannot be read.
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix in _TABLES:
+        return _TABLES[suffix], None
+    if suffix in _OTHER:
+        raise NoAttempts(f"{path}: a {suffix} file is no log of a known format ({', '.join(NAMES)})")
+    with path.open("rb") as file:
+        magic = file.read(8)
+    if magic.startswith(b"PAR1"):
+        return "parquet", None
+    if magic.startswith(b"\x89HDF"):
+        return "board", None
+    if magic.startswith(b"PK\x03\x04") or suffix == ".eval":
+        return _archive(path), None
+    return _text(path, lines=suffix in (".jsonl", ".ndjson"))
+
+
+def _archive(path: Path) -> str:
+    """Inspect's logs are archives; of others only the list of names is looked at, nothing is unpacked."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            locked = any(entry.flag_bits & 1 for entry in archive.infolist())
+    except (zipfile.BadZipFile, OSError) as error:
+        raise OutcomesError(f"{path}: the archive ends early or is damaged ({error}); copy it again") from None
+    if inspect_log.is_archive(names):
+        return "inspect"
+    what = "an encrypted archive; decrypt it" if locked else "an archive; unpack it"
+    raise NoAttempts(f"{path}: {what} first, and name the logs in it")
+
+
+def _text(path: Path, *, lines: bool) -> tuple[str, Any]:
+    first = rows.first_line(path)
+    start = first.lstrip()
+    if not start:
+        raise OutcomesError(f"{path}: the file is empty; copy it again")
+    if not start.startswith(("{", "[")):
+        return ("tsv" if "\t" in first else "csv"), None
+    if inspect_log.is_document(path):
+        return "inspect", None
+    if lines or _is_lines(path, start):
+        head = _head(start)
+        return next((name for name, module in LINES.items() if module.recognises(head, path)), "jsonl"), None
+    content = rows.document(path)
+    for name, module in DOCUMENTS.items():
+        if module.recognises(content, path):
+            return name, content
+    if isinstance(content, dict) and (name := _lone_line(content, path)):
+        return name, None
+    if isinstance(content, list) and content and isinstance(content[0], dict) and _is_row(content[0]):
+        return "json", None
+    raise NoAttempts(f"{path}: a JSON document of no known format ({', '.join(DOCUMENTS)}); name format= if it is one")
+
+
+def _head(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (json.JSONDecodeError, RecursionError):
+        return None
+
+
+def _is_lines(path: Path, first: str) -> bool:
+    """Whether the first line is an object by itself and another follows."""
+    if not isinstance(_head(first), dict):
+        return False
+    with rows.open_text(path) as file:
+        found = (line for line in file if line.strip())
+        return next(found, None) is not None and next(found, None) is not None
+
+
+def _lone_line(content: dict[str, Any], path: Path) -> str:
+    """The format of JSON lines that a single line is of."""
+    found = next((name for name, module in LINES.items() if module.recognises(content, path)), "")
+    return found or ("jsonl" if "\n" not in rows.first_line(path).strip() and _is_row(content) else "")
+
+
+def _is_row(content: dict[str, Any]) -> bool:
+    try:
+        table.find_columns(list(content), {}, "")
+    except OutcomesError:
+        return False
+    return True
+
+
+def open_attempts(path: Path, format: str, content: Any, options: Options, named: table.Named) -> Attempts:
+    """Return the attempts of a file whose format is known.
+
+    Raises
+    ------
+    OutcomesError
+        Naming the file, the place in it and the remedy.
+    """
+    if format in table.FORMATS:
+        return table.attempts(path, format, named)
+    if format == "inspect":
+        return inspect_log.attempts(path, options)
+    if format in DOCUMENTS and (
+        content is not None or not (format in LINES and _is_lines(path, rows.first_line(path)))
+    ):
+        content = rows.document(path) if content is None else content
+        return _asked(DOCUMENTS[format], content, content, path, format, options)
+    head = _head(rows.first_line(path))
+    return _asked(LINES[format], head, rows.objects(path), path, format, options)
+
+
+def _asked(
+    module: ModuleType, head: Any, content: Any | Iterable[Any], path: Path, format: str, options: Options
+) -> Attempts:
+    if not module.recognises(head, path):
+        raise OutcomesError(f"{path}: this is no {format} log; leave format= out to have its format found")
+    made: Attempts = module.attempts(content, path, options)
+    return made

@@ -1,0 +1,309 @@
+"""The attempts of several files as one board: rows are joined by names, and what must not be mixed is told apart."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from evalbayes import words
+from evalbayes.combination import combine
+from evalbayes.errors import OutcomesError
+from evalbayes.facts import FILE
+from evalbayes.read.attempts import STANDARD, Attempts
+from evalbayes.read.table import FORMATS, Named
+from evalbayes.tabulate import from_rows
+from evalbayes.tallies import Columns, Rules
+
+VERSION = "task_version"
+COUNTED = ("successes", "trials")
+HEADER_LIMIT = 50_000
+"""Characters of header figures that are kept, for netCDF has no room for more in an attribute."""
+
+
+class Part(NamedTuple):
+    """One file: its path for messages, its name, its format, its attempts and the column of each role."""
+
+    path: str
+    name: str
+    format: str
+    attempts: Attempts
+    columns: dict[str, str | list[str]]
+
+
+def part_of(path: str, name: str, format: str, attempts: Attempts, named: Named) -> Part:
+    """Return a part with the column of each role: as named, else the reader's, else those of that name.
+
+    Raises
+    ------
+    OutcomesError
+        If a named column is not in the rows.
+    """
+    rows = attempts.rows
+    columns: dict[str, Any] = dict(attempts.columns or {role: role for role in STANDARD if role in rows})
+    for role, column in named.items():
+        if column is None or format in FORMATS:  # a table has looked for its columns itself
+            continue
+        given = [column] if isinstance(column, str) else list(column)
+        if lost := [one for one in given if one and one not in rows]:
+            present = words.shown(map(str, rows.columns))
+            raise OutcomesError(f"{path}: column {lost[0]!r} is not there; those of a {format} log are {present}")
+        columns.pop(role, None)
+        columns |= {role: column} if column else {}
+    return Part(path, name, format, attempts, columns)
+
+
+class Asked(NamedTuple):
+    """What was asked for as a whole.
+
+    Attributes
+    ----------
+    source
+        The name of all files together.
+    several
+        Whether there is more than one file, so that rows carry the name of theirs.
+    manifest
+        All tasks, if that is known; a row of another is refused.
+    configs_named
+        Whether the person has said what a config is: then variants under one name are not refused.
+    """
+
+    source: str
+    several: bool
+    manifest: tuple[str, ...] | None = None
+    configs_named: bool = False
+
+
+def board_of(parts: Sequence[Part], rules: Rules, asked: Asked) -> xr.Dataset:
+    """Return the board of all parts; ``rules`` as in `outcomes.from_table`.
+
+    Raises
+    ------
+    OutcomesError
+        Naming the file, the row and the remedy.
+    """
+    groups: dict[bool, list[Part]] = {}
+    for part in parts:
+        groups.setdefault(any(role in part.columns for role in COUNTED), []).append(part)
+    boards = [_board(group, rules, asked) for group in groups.values()]
+    return boards[0] if len(boards) == 1 else combine(boards)
+
+
+def _board(parts: list[Part], rules: Rules, asked: Asked) -> xr.Dataset:
+    columns, frames = _aligned(parts)
+    df = _stacked(frames)
+    place = _place(parts)
+    if asked.several:
+        which = np.repeat(np.arange(len(parts)), [len(frame) for frame in frames])
+        df[FILE] = pd.Categorical.from_codes(which, pd.Index([part.name for part in parts], dtype=object))
+    df, place, copies = _without_copies(df, place, columns)
+    if not asked.configs_named:
+        _check_variants(
+            df, columns, place, list(dict.fromkeys(chain.from_iterable(p.attempts.variants for p in parts)))
+        )
+    df, columns = _numbered_invocations(df, columns)
+    df, split = _versions_apart(df, columns)
+    said = [f"{len(split)} tasks are there in several versions, which are kept apart as TASK@VERSION"] * bool(split)
+    notes = [*chain.from_iterable(part.attempts.notes for part in parts), *said]
+    letters = dict(chain.from_iterable(part.attempts.letters.items() for part in parts))
+    rules = cast(Rules, {**rules, "outcome_map": {**letters, **(rules.get("outcome_map") or {})}})
+    board = from_rows(
+        df.drop(columns=[name for name in ("uuid", "invocation") if name in df]),
+        cast(Columns, columns),
+        rules,
+        place=place,
+        source=asked.source,
+        reader=_readers(parts),
+        tasks=_tasks(parts, split) if asked.manifest is None else _manifest(asked.manifest, df, columns, place),
+        about={"notes": "\n".join(notes), **_header(parts, rules)},
+    )
+    return _told(board, parts, copies)
+
+
+def _told(board: xr.Dataset, parts: Sequence[Part], copies: int) -> xr.Dataset:
+    said = "; ".join(dict.fromkeys(part.attempts.rule for part in parts if part.attempts.rule))
+    attrs = {"n_files": len(parts), "n_duplicates_dropped": int(board.attrs["n_duplicates_dropped"]) + copies}
+    rule = {"score_rule": f"{said}; {board.attrs['score_rule']}"} if said else {}
+    return board.assign_attrs(attrs | rule)
+
+
+def _aligned(parts: Sequence[Part]) -> tuple[dict[str, Any], list[pd.DataFrame]]:
+    """The column of each role, the same in every part: renamed to the role where parts differ."""
+    if all(part.columns == parts[0].columns for part in parts):
+        return parts[0].columns, [part.attempts.rows for part in parts]
+    frames = []
+    for part in parts:
+        if joined := [role for role, column in part.columns.items() if not isinstance(column, str)]:
+            raise OutcomesError(
+                f"{part.path}: {joined[0]} has several columns here and not in other files; read it apart"
+            )
+        rename = {str(column): role for role, column in part.columns.items()}
+        others = {name: f"{name}_" for name in set(part.columns) - set(rename) if name in part.attempts.rows}
+        frames.append(part.attempts.rows.rename(columns=others | rename))
+    roles = dict.fromkeys(chain.from_iterable(part.columns for part in parts))
+    return {role: role for role in roles}, frames
+
+
+def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    if len(frames) == 1:
+        return frames[0].copy(deep=False)
+    names = list(dict.fromkeys(chain.from_iterable(frame.columns for frame in frames)))
+    columns = {name: _column([frame.get(name) for frame in frames], frames) for name in names}
+    return pd.DataFrame(columns)
+
+
+def _column(parts: list[pd.Series | None], frames: Sequence[pd.DataFrame]) -> Any:
+    """One column of all frames; categories stay categories, so that a large log stays small."""
+    blanks = [
+        pd.Series(pd.Categorical([None] * len(frame)) if part is None else part)
+        for part, frame in zip(parts, frames, strict=True)
+    ]
+    if all(isinstance(part.dtype, pd.CategoricalDtype) for part in blanks):
+        typed = [part.cat.set_categories(part.cat.categories.astype(object)) for part in blanks]
+        return pd.api.types.union_categoricals(typed)
+    return np.concatenate([part.to_numpy(object) for part in blanks])
+
+
+def _place(parts: Sequence[Part]) -> Callable[[int], str]:
+    starts = np.cumsum([0, *(len(part.attempts.rows) for part in parts)])
+
+    def place(row: int) -> str:
+        which = int(np.searchsorted(starts, row, side="right")) - 1
+        return f"{parts[which].path}, {parts[which].attempts.where(row - int(starts[which]))}"
+
+    return place
+
+
+def _without_copies(
+    df: pd.DataFrame, place: Callable[[int], str], columns: Mapping[str, Any]
+) -> tuple[pd.DataFrame, Callable[[int], str], int]:
+    """Rows without those that carry the name of an attempt above and say the same."""
+    if "uuid" not in df:
+        return df, place, 0
+    known = df["uuid"].notna()
+    facts = ["uuid", *_listed(columns["config"]), columns["task"], columns["outcome"]]
+    again = df[facts].map(str).duplicated() & known
+    kept = np.flatnonzero(~again.to_numpy())
+    return df.iloc[kept].reset_index(drop=True), lambda row: place(int(kept[row])), int(again.sum())
+
+
+def _listed(column: Any) -> list[str]:
+    return [column] if isinstance(column, str) else list(column or ())
+
+
+def _check_variants(
+    df: pd.DataFrame, columns: Mapping[str, Any], place: Callable[[int], str], variants: list[str]
+) -> None:
+    """Refuse two configs under one name: rows of a cell that differ in what makes a config."""
+    there = [name for name in variants if name in df]
+    cell = df.groupby([*_listed(columns["config"]), columns["task"]], sort=False, dropna=False)
+    for name in there:
+        text = df[name].fillna("").map(str)
+        first = text.groupby(cell.ngroup()).transform("first")
+        other = (text != first).to_numpy()
+        if other.any():
+            row = int(other.argmax())
+            keys = ", ".join(map(repr, [*_listed(columns["config"]), name]))
+            raise OutcomesError(
+                f"{place(row)}: {name} {text[row] or 'none'} where the same config and task have "
+                f"{first[row] or 'none'} elsewhere; keep them apart with config=[{keys}], or call them one config with "
+                f"config={_listed(columns['config'])[0]!r}"
+            )
+
+
+def _numbered_invocations(df: pd.DataFrame, columns: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Where a cell was evaluated more than once, each evaluation's number within the cell becomes part of the run."""
+    if "invocation" not in df or "shard" in columns:
+        return df, columns
+    cell = df.groupby([*_listed(columns["config"]), columns["task"]], sort=False, dropna=False).ngroup()
+    when = (
+        df.groupby("invocation", sort=False)[columns["attempt"]].transform("min") if "attempt" in columns else df.index
+    )
+    rows = pd.DataFrame({"cell": cell, "when": when, "name": df["invocation"].map(str)})
+    found = rows.drop_duplicates(["cell", "name"]).sort_values(["cell", "when", "name"])
+    found["number"] = found.groupby("cell").cumcount() + 1
+    if found["number"].max() == 1:
+        return df, columns
+    number = rows.merge(found[["cell", "name", "number"]], on=["cell", "name"], how="left")["number"]
+    return df.assign(evaluation=number.map(str).to_numpy()), {**columns, "shard": "evaluation"}
+
+
+def _versions_apart(df: pd.DataFrame, columns: Mapping[str, Any]) -> tuple[pd.DataFrame, set[str]]:
+    """A task of two versions is two tasks: their names end in @version. Returns the names that were split."""
+    if VERSION not in df:
+        return df, set()
+    version = df[VERSION].fillna("").map(str)
+    task = df[columns["task"]].map(str)
+    several = version.groupby(task).transform("nunique") > 1
+    if not several.any():
+        return df, set()
+    renamed = task.where(~several, task + "@" + version)
+    return df.assign(**{columns["task"]: renamed.to_numpy(object)}), set(task[several])
+
+
+def _readers(parts: Sequence[Part]) -> str:
+    """Formats, with the number of files where there are several."""
+    counts: dict[str, int] = {}
+    for part in parts:
+        name = f"table ({part.format})" if part.format in FORMATS else part.format
+        counts[name] = counts.get(name, 0) + 1
+    if len(parts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{name}: {count} file" + "s" * (count != 1) for name, count in counts.items())
+
+
+def _tasks(parts: Sequence[Part], split: set[str]) -> list[str]:
+    """All tasks that the files know of, by the names that rows have."""
+    names: dict[str, None] = {}
+    for part in parts:
+        rows = part.attempts.rows
+        versions: list[Any] = list(rows[VERSION].dropna().unique()) if VERSION in rows else []
+        for task in part.attempts.tasks:
+            names |= dict.fromkeys([f"{task}@{version}" for version in versions] if task in split else [task])
+    return list(names)
+
+
+def _manifest(
+    manifest: tuple[str, ...], df: pd.DataFrame, columns: Mapping[str, Any], place: Callable[[int], str]
+) -> list[str]:
+    """All tasks of the manifest; a row of another is refused."""
+    task = df[columns["task"]].map(str)
+    words.refuse(
+        ~task.isin(set(manifest)).to_numpy(),
+        place,
+        lambda row: f"task {task.iloc[row]!r} is not in the manifest; complete it, or leave manifest= out",
+    )
+    return list(manifest)
+
+
+def _header(parts: Sequence[Part], rules: Rules) -> dict[str, str]:
+    """What files say of a config beside their rows, of configs whose rows are all in one file."""
+    names = rules.get("config_map") or {}
+    holders: dict[str, int] = {}
+    for part in parts:
+        column = part.columns["config"]
+        for config in part.attempts.rows[column].unique() if isinstance(column, str) else ():
+            holders[names.get(config, config)] = holders.get(names.get(config, config), 0) + 1
+    found = {
+        names.get(config, config): dict(figures)
+        for part in parts
+        for config, figures in part.attempts.header.items()
+        if holders.get(names.get(config, config)) == 1
+    }
+    text = json.dumps(found)
+    return {"header": text} if found and len(text) < HEADER_LIMIT else {}
+
+
+def skipped_lines(skipped: Sequence[tuple[str, str]]) -> str:
+    """Return what was not read, a line for each reason.
+
+    >>> skipped_lines([("a.md", "no log"), ("b.md", "no log")])
+    'no log: a.md, b.md'
+    """
+    by_reason: dict[str, list[str]] = {}
+    for what, why in skipped:
+        by_reason.setdefault(why, []).append(what)
+    return "\n".join(f"{why}: {words.shown(names)}" for why, names in by_reason.items())
