@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 import xarray as xr
 from scipy import special
+
+from command_line import Done, Run
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +49,24 @@ def write(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Call the command line in this process."""
+    from evalbayes import cli
+
+    def call(*words: str | Path) -> Done:
+        monkeypatch.setattr(sys, "argv", ["evalbayes", *map(str, words)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        seen = capsys.readouterr()
+        return Done(code, seen.out, seen.err)
+
+    return call
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,46 +15,13 @@ import pytest
 import typer
 import xarray as xr
 
+from command_line import Done, Run
 from evalbayes import board as leaderboard
-from evalbayes import cli, datasets, design, frequentist, outcomes, pairs, posterior, read, report, simulate
+from evalbayes import datasets, design, frequentist, outcomes, pairs, posterior, read, report, simulate
 from evalbayes.errors import SamplingError
 from evalbayes.storage import load_fit, save_fit
 
 NAMES = ["plain", "<b>bold</b>", "naïve 模型", "001", "None"]
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, object]:
-        def refuse(text: str) -> None:
-            raise AssertionError(f"{text} is not JSON")
-
-        found = json.loads(self.out, parse_constant=refuse)
-        assert isinstance(found, dict)
-        return found
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*words: str | Path) -> Done:
-        monkeypatch.setattr(sys, "argv", ["evalbayes", *map(str, words)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        seen = capsys.readouterr()
-        return Done(code, seen.out, seen.err)
-
-    return call
 
 
 @pytest.fixture(scope="module")

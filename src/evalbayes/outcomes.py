@@ -53,6 +53,7 @@ def from_table(
     task: str = "task",
     run: str | Sequence[str] | None = None,
     shard: str | None = None,
+    attempt: str | None = None,
     outcome: str | None = None,
     successes: str | None = None,
     trials: str | None = None,
@@ -65,6 +66,9 @@ def from_table(
     config_map: Mapping[str, str] | None = None,
     task_map: Mapping[str, str] | None = None,
     errors: str = "missing",
+    attempts: str = "first",
+    duplicates: str = "raise",
+    measures: Sequence[str] = (),
     source: str = "table",
 ) -> xr.Dataset:
     """Build a board from a table: one row for each run (``outcome``), or for each cell (``successes``, ``trials``).
@@ -82,6 +86,8 @@ def from_table(
         Names, text or integers, kept as written. Several config columns are joined by " + ".
     run, shard
         What tells the runs of a cell apart. ``shard`` is for run numbers that start again in each part.
+    attempt
+        What orders the attempts at one run: retries after an error or a failure.
     outcome
         1, 0, true, false, yes, no, pass, fail, passed, failed, C, I in any case, or a score in [0, 1]; blank is
         an attempt without a score.
@@ -102,6 +108,12 @@ def from_table(
         New names, to merge variants of a name.
     errors
         What an attempt without a score counts as: ``"missing"``, ``"failure"`` or ``"raise"``.
+    attempts
+        Which attempt at a run counts: the ``"first"`` with a score, the ``"best"``, or all of them as ``"runs"``.
+    duplicates
+        Rows of one run that say different things: ``"raise"``, or keep the ``"first"`` or the ``"last"``.
+    measures
+        Columns of numbers to keep as means of cells, beside cost, tokens, time and the like (`evalbayes.facts`).
     source
         Where the rows come from, for the attribute and for messages.
 
@@ -109,7 +121,8 @@ def from_table(
     -------
     xarray.Dataset
         A board. Other columns become coords along ``config`` or ``task`` if they are constant there (config
-        first), and are listed in the attribute ``ignored_columns`` if they are neither.
+        first, but for facts of tasks such as repository), variables of cells if they are measures, and are listed
+        in the attribute ``ignored_columns`` if they are none of these.
 
     Raises
     ------
@@ -133,6 +146,7 @@ def from_table(
         "task": task,
         "run": run if run is None or isinstance(run, str) else list(run),
         "shard": shard,
+        "attempt": attempt,
         "outcome": outcome,
         "successes": successes,
         "trials": trials,
@@ -147,6 +161,9 @@ def from_table(
         "config_map": config_map,
         "task_map": task_map,
         "errors": errors,
+        "attempts": attempts,
+        "duplicates": duplicates,
+        "measures": measures,
     }
     return from_rows(
         df, columns, rules, place=lambda row: f"{source}, row {row + 1}", source=source, reader="from_table"

@@ -282,7 +282,7 @@ def test_the_same_bytes_twice_count_once(log, tmp_path):
     (tmp_path / "copy.eval").write_bytes(path.read_bytes())
     board = read(tmp_path)
     assert board.trials.item() == 1
-    assert board.attrs["skipped"] == "the same bytes as copy.eval: log.eval"
+    assert board.attrs["skipped"] == "log.eval: the same bytes as copy.eval"
 
 
 # -- files

@@ -69,7 +69,7 @@ def test_a_broken_log_in_a_folder_is_an_error_and_not_passed_over(folder):
 
 def test_a_folder_of_no_logs_says_so(tmp_path):
     (tmp_path / "README.md").write_text("x")
-    with pytest.raises(OutcomesError, match=r"no log that can be read here; a \.md file is no log"):
+    with pytest.raises(OutcomesError, match=r"no log that can be read here; README\.md: a \.md file is no log"):
         read(tmp_path)
     with pytest.raises(OutcomesError, match="there is no source"):
         read([])

@@ -1,5 +1,6 @@
 """Read evaluation logs into a board: `read` finds the files and their formats, and one module a format reads them."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -20,6 +21,8 @@ from evalbayes.tallies import Rules
 
 __all__ = ["read"]
 
+SECONDS_BETWEEN = 1.0
+"""Least time between two words of progress."""
 Source = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
@@ -93,7 +96,7 @@ def read(
     threshold, outcome_map, config_map, task_map
         As in `outcomes.from_table`, which says what each column may hold.
     progress
-        Called with a short text for each file.
+        Called with a short text now and then, when there are many files.
 
     Returns
     -------
@@ -164,9 +167,11 @@ def _opened(
     boards: list[xr.Dataset] = []
     skipped = []
     same = copies(files)
-    for path, name, asked in files:
-        if len(files) > 1:
-            say(f"reading {name}")
+    said = time.monotonic()
+    for i, (path, name, asked) in enumerate(files, 1):
+        if time.monotonic() > said + SECONDS_BETWEEN:
+            said = time.monotonic()
+            say(f"reading file {i:,} of {len(files):,}: {name}")
         if path in same:
             skipped.append((name, f"the same bytes as {same[path]}"))
             continue

@@ -301,9 +301,9 @@ def skipped_lines(skipped: Sequence[tuple[str, str]]) -> str:
     """Return what was not read, a line for each reason.
 
     >>> skipped_lines([("a.md", "no log"), ("b.md", "no log")])
-    'no log: a.md, b.md'
+    'a.md, b.md: no log'
     """
     by_reason: dict[str, list[str]] = {}
     for what, why in skipped:
         by_reason.setdefault(why, []).append(what)
-    return "\n".join(f"{why}: {words.shown(names)}" for why, names in by_reason.items())
+    return "\n".join(f"{words.shown(names)}: {why}" for why, names in by_reason.items())

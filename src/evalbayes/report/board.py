@@ -99,6 +99,7 @@ def how_read(described: xr.Dataset) -> list[str]:
     }
     lines = [f"{name}: {text}" for name, text in said.items() if text]
     lines += [f"left out: {line}" for line in facts["skipped"].splitlines()]
+    lines += [f"not used: {facts['ignored_columns']}"] * bool(facts["ignored_columns"])
     return lines + [f"note: {line}" for line in facts["notes"].splitlines()]
 
 
