@@ -11,10 +11,16 @@ from types import ModuleType
 from typing import Any
 
 from evalbayes.errors import OutcomesError
-from evalbayes.read import inspect_log, rows, table
+from evalbayes.read import harbor, inspect_log, rows, swe_bench, swe_bench_pro, swe_bench_site, table, terminal_bench
 from evalbayes.read.attempts import Attempts, NoAttempts, Options
 
-DOCUMENTS: dict[str, ModuleType] = {}
+DOCUMENTS: dict[str, ModuleType] = {
+    "swe_bench": swe_bench,
+    "swe_bench_site": swe_bench_site,
+    "swe_bench_pro": swe_bench_pro,
+    "terminal_bench": terminal_bench,
+    "harbor": harbor,
+}
 """Formats of one JSON document a file; the first that recognises a document reads it."""
 LINES: dict[str, ModuleType] = {}
 """Formats of JSON lines."""
