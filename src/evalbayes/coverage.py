@@ -173,18 +173,24 @@ def near_names(names: Sequence[str]) -> list[list[str]]:
 
 
 def _without_prefix(name: str, bare: set[str]) -> str:
-    """The shortest ending after a ``/`` that is itself a name on the board, else the name."""
+    """The shortest ending after a ``/`` that is itself a name on the board, else the name.
+
+    A number is no name that has lost its prefix: task 7 of one suite is not task 7 of another.
+    """
     parts = name.split("/")
     endings = ("/".join(parts[i:]) for i in range(len(parts) - 1, 0, -1))
-    return next((ending for ending in endings if ending in bare), name)
+    return next((ending for ending in endings if ending in bare and not ending.isdecimal()), name)
 
 
 def warn_of_variants(names: Mapping[str, Sequence[str]], source: str) -> None:
-    """Warn of each group of near names along config and task; they are kept apart."""
-    for dim, group in [(dim, group) for dim, found in names.items() for group in near_names(found)]:
-        warnings.warn(
-            f"{source}: {dim} names {', '.join(map(repr, group))} may be one; they are kept apart, "
-            f"merge them with {dim}_map= if they are",
-            UserWarning,
-            stacklevel=4,
-        )
+    """Warn once along config and once along task of names that may be one; they are kept apart."""
+    for dim, found in names.items():
+        groups = [", ".join(map(repr, group)) for group in near_names(found)]
+        if groups:
+            more = f" (and {len(groups) - 3} more such groups)" if len(groups) > 3 else ""
+            warnings.warn(
+                f"{source}: {dim} names {'; '.join(groups[:3])} may be one{more}; they are kept apart, "
+                f"merge them with {dim}_map= if they are",
+                UserWarning,
+                stacklevel=4,
+            )

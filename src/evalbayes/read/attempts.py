@@ -119,8 +119,8 @@ def need(content: Any, key: str, kind: type | tuple[type, ...], place: str) -> A
     if key not in content:
         raise OutcomesError(f"{place}: there is no {key!r}; {words.shown(map(str, content), 8)} are there")
     value = content[key]
-    wrong = not isinstance(value, kind) or (isinstance(value, bool) and kind in (int, float, (int, float)))
-    if wrong:
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if not isinstance(value, kind) or (isinstance(value, bool) and bool not in kinds):  # to Python True is an int
         raise OutcomesError(f"{place}: {key!r} is {_kind(value)}, not {_named(kind)}; check the file")
     return value
 

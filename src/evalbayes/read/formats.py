@@ -11,7 +11,19 @@ from types import ModuleType
 from typing import Any
 
 from evalbayes.errors import OutcomesError
-from evalbayes.read import harbor, inspect_log, rows, swe_bench, swe_bench_pro, swe_bench_site, table, terminal_bench
+from evalbayes.read import (
+    evalplus,
+    every_eval_ever,
+    harbor,
+    inspect_log,
+    rows,
+    swe_bench,
+    swe_bench_pro,
+    swe_bench_site,
+    table,
+    tau_bench,
+    terminal_bench,
+)
 from evalbayes.read.attempts import Attempts, NoAttempts, Options
 
 DOCUMENTS: dict[str, ModuleType] = {
@@ -20,9 +32,12 @@ DOCUMENTS: dict[str, ModuleType] = {
     "swe_bench_pro": swe_bench_pro,
     "terminal_bench": terminal_bench,
     "harbor": harbor,
+    "evalplus": evalplus,
+    "tau_bench": tau_bench,
+    "every_eval_ever": every_eval_ever,
 }
 """Formats of one JSON document a file; the first that recognises a document reads it."""
-LINES: dict[str, ModuleType] = {}
+LINES: dict[str, ModuleType] = {"every_eval_ever": every_eval_ever}
 """Formats of JSON lines."""
 NAMES = (*table.FORMATS, "board", "inspect", *dict.fromkeys([*DOCUMENTS, *LINES]))
 
@@ -49,7 +64,7 @@ def sniff(path: Path) -> tuple[str, Any]:
     if suffix in _TABLES:
         return _TABLES[suffix], None
     if suffix in _OTHER:
-        raise NoAttempts(f"{path}: a {suffix} file is no log of a known format ({', '.join(NAMES)})")
+        raise NoAttempts(f"{path}: a {suffix} file is no log of a known format")
     with path.open("rb") as file:
         magic = file.read(8)
     if magic.startswith(b"PAR1"):
@@ -58,7 +73,7 @@ def sniff(path: Path) -> tuple[str, Any]:
         return "board", None
     if magic.startswith(b"PK\x03\x04") or suffix == ".eval":
         return _archive(path), None
-    return _text(path, lines=suffix in (".jsonl", ".ndjson"))
+    return _text(path)
 
 
 def _archive(path: Path) -> str:
@@ -75,7 +90,7 @@ def _archive(path: Path) -> str:
     raise NoAttempts(f"{path}: {what} first, and name the logs in it")
 
 
-def _text(path: Path, *, lines: bool) -> tuple[str, Any]:
+def _text(path: Path) -> tuple[str, Any]:
     first = rows.first_line(path)
     start = first.lstrip()
     if not start:
@@ -84,7 +99,7 @@ def _text(path: Path, *, lines: bool) -> tuple[str, Any]:
         return ("tsv" if "\t" in first else "csv"), None
     if inspect_log.is_document(path):
         return "inspect", None
-    if lines or _is_lines(path, start):
+    if _holds_lines(path):
         head = _head(start)
         return next((name for name, module in LINES.items() if module.recognises(head, path)), "jsonl"), None
     content = rows.document(path)
@@ -95,7 +110,7 @@ def _text(path: Path, *, lines: bool) -> tuple[str, Any]:
         return name, None
     if isinstance(content, list) and content and isinstance(content[0], dict) and _is_row(content[0]):
         return "json", None
-    raise NoAttempts(f"{path}: a JSON document of no known format ({', '.join(DOCUMENTS)}); name format= if it is one")
+    raise NoAttempts(f"{path}: a JSON document of no known format; format= names one, if it is")
 
 
 def _head(line: str) -> Any:
@@ -105,9 +120,11 @@ def _head(line: str) -> Any:
         return None
 
 
-def _is_lines(path: Path, first: str) -> bool:
-    """Whether the first line is an object by itself and another follows."""
-    if not isinstance(_head(first), dict):
+def _holds_lines(path: Path) -> bool:
+    """Whether a file is of JSON lines: by its name, or because its first line is an object and another follows."""
+    if {".jsonl", ".ndjson"} & {suffix.lower() for suffix in path.suffixes}:
+        return True
+    if not isinstance(_head(rows.first_line(path)), dict):
         return False
     with rows.open_text(path) as file:
         found = (line for line in file if line.strip())
@@ -140,9 +157,7 @@ def open_attempts(path: Path, format: str, content: Any, options: Options, named
         return table.attempts(path, format, named)
     if format == "inspect":
         return inspect_log.attempts(path, options)
-    if format in DOCUMENTS and (
-        content is not None or not (format in LINES and _is_lines(path, rows.first_line(path)))
-    ):
+    if format in DOCUMENTS and not (format in LINES and _holds_lines(path)):
         content = rows.document(path) if content is None else content
         return _asked(DOCUMENTS[format], content, content, path, format, options)
     head = _head(rows.first_line(path))

@@ -1,7 +1,7 @@
 """The attempts of several files as one board: rows are joined by names, and what must not be mixed is told apart."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
@@ -107,7 +107,7 @@ def _board(parts: list[Part], rules: Rules, asked: Asked) -> xr.Dataset:
     df, columns = _numbered_invocations(df, columns)
     df, split = _versions_apart(df, columns)
     said = [f"{len(split)} tasks are there in several versions, which are kept apart as TASK@VERSION"] * bool(split)
-    notes = [*chain.from_iterable(part.attempts.notes for part in parts), *said]
+    notes = [*_grouped(chain.from_iterable(part.attempts.notes for part in parts)), *said]
     letters = dict(chain.from_iterable(part.attempts.letters.items() for part in parts))
     rules = cast(Rules, {**rules, "outcome_map": {**letters, **(rules.get("outcome_map") or {})}})
     board = from_rows(
@@ -121,6 +121,12 @@ def _board(parts: list[Part], rules: Rules, asked: Asked) -> xr.Dataset:
         about={"notes": "\n".join(notes), **_header(parts, rules)},
     )
     return _told(board, parts, copies)
+
+
+def _grouped(notes: Iterable[str]) -> list[str]:
+    """Notes that say the same of several files as one."""
+    split = [note.partition(": ") for note in notes]
+    return skipped_lines([(name, text) for name, _, text in split]).splitlines()
 
 
 def _told(board: xr.Dataset, parts: Sequence[Part], copies: int) -> xr.Dataset:
@@ -235,12 +241,13 @@ def _versions_apart(df: pd.DataFrame, columns: Mapping[str, Any]) -> tuple[pd.Da
     """A task of two versions is two tasks: their names end in @version. Returns the names that were split."""
     if VERSION not in df:
         return df, set()
-    version = df[VERSION].fillna("").map(str)
+    known = df[VERSION].notna() & (df[VERSION].map(str) != "")
+    version = df[VERSION].map(str).where(known)
     task = df[columns["task"]].map(str)
-    several = version.groupby(task).transform("nunique") > 1
+    several = (version.groupby(task).transform("nunique") > 1) & known
     if not several.any():
         return df, set()
-    renamed = task.where(~several, task + "@" + version)
+    renamed = task.where(~several, task + "@" + version.fillna(""))
     return df.assign(**{columns["task"]: renamed.to_numpy(object)}), set(task[several])
 
 
