@@ -41,7 +41,6 @@ LINES: dict[str, ModuleType] = {"every_eval_ever": every_eval_ever}
 """Formats of JSON lines."""
 NAMES = (*table.FORMATS, "board", "inspect", *dict.fromkeys([*DOCUMENTS, *LINES]))
 
-_TABLES = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".nc": "board"}
 _OTHER = (
     *(".md", ".txt", ".py", ".ipynb", ".html", ".log", ".yaml", ".yml", ".toml", ".png", ".svg", ".pdf", ".sh"),
     *(".pkl", ".pickle", ".pt", ".npy", ".npz"),
@@ -61,18 +60,18 @@ def sniff(path: Path) -> tuple[str, Any]:
     """
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     suffix = suffixes[-1] if suffixes else ""
-    if suffix in _TABLES:
-        return _TABLES[suffix], None
     if suffix in _OTHER:
         raise NoAttempts(f"{path}: a {suffix} file is no log of a known format")
     with path.open("rb") as file:
         magic = file.read(8)
-    if magic.startswith(b"PAR1"):
-        return "parquet", None
-    if magic.startswith(b"\x89HDF"):
-        return "board", None
     if magic.startswith(b"PK\x03\x04") or suffix == ".eval":
         return _archive(path), None
+    if magic.startswith(b"PAR1") or suffix in (".parquet", ".pq"):
+        return "parquet", None
+    if magic.startswith(b"\x89HDF") or suffix == ".nc":
+        return "board", None
+    if suffix in (".csv", ".tsv") and not magic.lstrip(b"\xef\xbb\xbf \r\n").startswith((b"{", b"[")):
+        return suffix[1:], None
     return _text(path)
 
 

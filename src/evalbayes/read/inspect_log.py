@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from evalbayes import words
 from evalbayes.errors import OutcomesError
@@ -85,8 +85,10 @@ def _opened(path: Path) -> "tuple[EvalLog, Sequence[EvalSampleSummary]]":
     except ImportError:
         raise OutcomesError(f"{path}: an Inspect log needs inspect-ai; pip install 'evalbayes[inspect]'") from None
     broken = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, AttributeError, TypeError)
+    format: Literal["eval", "json"] = "eval" if zipfile.is_zipfile(path) else "json"  # whatever the name says
     try:
-        return read_eval_log(str(path), header_only=True), read_eval_log_sample_summaries(str(path))
+        header = read_eval_log(str(path), header_only=True, format=format)
+        return header, read_eval_log_sample_summaries(str(path), format=format)
     except broken as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise OutcomesError(f"{path}: not a readable Inspect log ({reason}); copy it again") from None
