@@ -137,14 +137,15 @@ FormatOption = Annotated[Form, typer.Option("--format", help="text, markdown (fo
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 
 
-def columns_of(pairs: list[str] | None) -> dict[str, str]:
-    """Return the columns given as ROLE=NAME, by role."""
+def columns_of(pairs: list[str] | None) -> dict[str, Any]:
+    """Return the columns given as ROLE=NAME, by role; a config or run may be several, with commas between."""
     split = [pair.partition("=") for pair in pairs or []]
     for role, equals, _ in split:
         if not equals or role not in ROLES:
             known = ", ".join(ROLES)
             raise typer.BadParameter(f"{role}{equals}: give ROLE=NAME, ROLE one of {known}", param_hint="--column")
-    return {role: name for role, _, name in split}
+    several = {"config", "run"}
+    return {role: name.split(",") if role in several and "," in name else name for role, _, name in split}
 
 
 def reading_of(pairs: list[str] | None) -> dict[str, Any]:

@@ -116,6 +116,23 @@ def every_eval_ever(folder: Path) -> Path:
     return _lines(folder / "samples.jsonl", [{**record, "sample_id": task} for task in TASKS])
 
 
+def tau2_bench(folder: Path) -> Path:
+    info = {"agent_info": {"llm": "é"}, "environment_info": {"domain_name": "airline"}, "num_trials": 1}
+    runs = [{"id": task, "task_id": task, "trial": 0, "reward_info": {"reward": 1.0}} for task in TASKS]
+    return _json(folder / "results.json", {"timestamp": "2026-01-01", "info": info, "tasks": [], "simulations": runs})
+
+
+def hal(folder: Path) -> Path:
+    config = {"agent_name": "é", "run_id": "r1", "benchmark_name": "bench"}
+    return _json(
+        folder / "r1_UPLOAD.json", {"config": config, "results": {"successful_tasks": TASKS, "failed_tasks": []}}
+    )
+
+
+def metr(folder: Path) -> Path:
+    return _lines(folder / "runs.jsonl", [{"alias": "é", "task_id": task, "score_binarized": 1} for task in TASKS])
+
+
 FORMATS: dict[str, Callable[[Path], Path]] = {
     "table (csv)": csv,
     "table (tsv)": tsv,
@@ -133,6 +150,9 @@ FORMATS: dict[str, Callable[[Path], Path]] = {
     "evalplus": evalplus,
     "tau_bench": tau_bench,
     "every_eval_ever": every_eval_ever,
+    "tau2_bench": tau2_bench,
+    "hal": hal,
+    "metr": metr,
 }
 """By the name that the board's ``reader`` has."""
 

@@ -56,6 +56,12 @@ def test_several_sources_and_every_policy(run, folder, tmp_path):
     assert "A, the first" in run("describe", folder, "--read", "threshold=1", "--read", f"config_map={names}").out
 
 
+def test_a_config_may_be_several_columns(run, write):
+    path = write("agent,model,task,outcome\nx,m,t,1\nx,n,t,0\n")
+    done = run("describe", path, "--column", "config=agent,model", "--quiet")
+    assert [line.split("\t")[0] for line in done.out.splitlines()[-2:]] == ["x + m", "x + n"]
+
+
 @pytest.mark.parametrize(
     ("how", "said"),
     [

@@ -43,6 +43,23 @@ def test_base_alone_and_a_sample_without_a_status(write):
     assert board.attrs["score_rule"].startswith("base tests")
 
 
+def test_files_without_the_added_tests_and_of_the_oldest_names(write):
+    """--base-only writes plus_status null; the oldest files have "files" and "timed out"."""
+    base_only = {
+        "Mbpp/1": [],
+        "Mbpp/2": [sample("pass") | {"plus_status": None}, sample("fail") | {"plus_status": None}],
+    }
+    assert read(write(results(base_only), "a_eval_results.json")).outcome.values.tolist() == [[[1, 0]]]
+    oldest = {"Mbpp/2": {"files": ["a"], "base": [["timed out", []]], "plus": [["timed out", []]]}}
+    assert read(write(results(oldest), "b_eval_results.json")).outcome.values.tolist() == [[[0]]]
+
+
+def test_tasks_under_other_tests_are_other_tasks(write, tmp_path):
+    write(results(TASKS), "a_eval_results.json")
+    write(results(TASKS, hash="def"), "b_eval_results.json")
+    assert read(tmp_path).task.values[0] == "HumanEval/0@abc"
+
+
 def test_the_older_arrays_say_the_same(write):
     old = {
         "HumanEval/0": {

@@ -4,8 +4,10 @@
 ``base`` and ``plus`` of [status, details] there. The config is the name of the file, the run the place in the list. The
 score is ``plus`` where the file has it: as for EvalPlus itself, a sample that passes the original and the added tests.
 ``score="base"`` takes the original tests alone. A sample that ran too long failed: the time limit is part of the test.
+``hash``, of the tests, is the version of every task.
 
-Evidence: evalplus/evalplus evalplus/evaluate.py (0310ad2e, the arrays; 58571f98, the lists).
+Evidence: evalplus/evalplus evalplus/evaluate.py (0310ad2e, the arrays; 58571f98, the lists) and evalplus/eval/__init__.py
+(038088e6, statuses and the oldest names).
 """
 
 import re
@@ -16,16 +18,16 @@ from typing import Any
 from evalbayes.errors import OutcomesError
 from evalbayes.read.attempts import Attempts, Options, from_records, need, pick
 
-OUTCOMES = {"pass": 1, "success": 1, "fail": 0, "failed": 0, "timeout": 0, "thread timeout": 0}
+OUTCOMES = {"pass": 1, "success": 1, "fail": 0, "failed": 0, "timeout": 0, "timed out": 0, "thread timeout": 0}
 
 
 def recognises(content: Any, path: Path) -> bool:
     """Whether a document has tasks with samples that base tests judged."""
     tasks = content.get("eval") if isinstance(content, dict) else None
-    first = next(iter(tasks.values()), None) if isinstance(tasks, dict) else None
+    first = next(filter(None, tasks.values()), None) if isinstance(tasks, dict) else None
     if isinstance(first, list):
-        return bool(first) and isinstance(first[0], dict) and "base_status" in first[0]
-    return isinstance(first, dict) and isinstance(first.get("base"), list) and "nfiles" in first
+        return isinstance(first[0], dict) and "base_status" in first[0]
+    return isinstance(first, dict) and isinstance(first.get("base"), list) and ("nfiles" in first or "files" in first)
 
 
 def attempts(content: Any, path: Path, options: Options) -> Attempts:
@@ -38,16 +40,17 @@ def attempts(content: Any, path: Path, options: Options) -> Attempts:
     """
     tasks = need(content, "eval", dict, str(path))
     samples = {task: _samples(tasks, task, f"{path}, eval") for task in tasks}
-    suites = ["base"] + ["plus"] * any("plus" in sample for found in samples.values() for sample in found)
+    suites = ["base"] + ["plus"] * any(sample.get("plus") is not None for found in samples.values() for sample in found)
     suite = pick(suites, options.score or suites[-1], "score", "test suites", str(path))
     config = _config(path, tasks)
+    facts = {"config": config, "task_version": content.get("hash"), "date": str(content.get("date") or "")[:10] or None}
     records, places = [], []
     for task, found in samples.items():
         for i, sample in enumerate(found, 1):
             place = f"eval, {task}, sample {i}"
             outcome = _outcome(sample, suite, f"{path}, {place}")
             status = "ok" if outcome is not None else "error"
-            records.append({"config": config, "task": task, "run": str(i), "outcome": outcome, "status": status})
+            records.append({**facts, "task": task, "run": str(i), "outcome": outcome, "status": status})
             places.append(place)
     said = f"{path.name}: the stricter tests (plus) count; score=base takes the original ones"
     rate = _rate(content, suite)

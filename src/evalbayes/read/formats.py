@@ -14,13 +14,16 @@ from evalbayes.errors import OutcomesError
 from evalbayes.read import (
     evalplus,
     every_eval_ever,
+    hal,
     harbor,
     inspect_log,
+    metr,
     rows,
     swe_bench,
     swe_bench_pro,
     swe_bench_site,
     table,
+    tau2_bench,
     tau_bench,
     terminal_bench,
 )
@@ -34,10 +37,12 @@ DOCUMENTS: dict[str, ModuleType] = {
     "harbor": harbor,
     "evalplus": evalplus,
     "tau_bench": tau_bench,
+    "tau2_bench": tau2_bench,
+    "hal": hal,
     "every_eval_ever": every_eval_ever,
 }
 """Formats of one JSON document a file; the first that recognises a document reads it."""
-LINES: dict[str, ModuleType] = {"every_eval_ever": every_eval_ever}
+LINES: dict[str, ModuleType] = {"every_eval_ever": every_eval_ever, "metr": metr}
 """Formats of JSON lines."""
 NAMES = (*table.FORMATS, "board", "inspect", *dict.fromkeys([*DOCUMENTS, *LINES]))
 

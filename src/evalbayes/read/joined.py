@@ -85,9 +85,10 @@ def board_of(parts: Sequence[Part], rules: Rules, asked: Asked) -> xr.Dataset:
     OutcomesError
         Naming the file, the row and the remedy.
     """
-    groups: dict[bool, list[Part]] = {}
+    groups: dict[tuple[bool, bool], list[Part]] = {}
     for part in parts:
-        groups.setdefault(any(role in part.columns for role in COUNTED), []).append(part)
+        counted, numbered = any(role in part.columns for role in COUNTED), "run" in part.columns
+        groups.setdefault((counted, numbered), []).append(part)
     boards = [_board(group, rules, asked) for group in groups.values()]
     return boards[0] if len(boards) == 1 else combine(boards)
 
@@ -100,12 +101,11 @@ def _board(parts: list[Part], rules: Rules, asked: Asked) -> xr.Dataset:
         which = np.repeat(np.arange(len(parts)), [len(frame) for frame in frames])
         df[FILE] = pd.Categorical.from_codes(which, pd.Index([part.name for part in parts], dtype=object))
     df, place, copies = _without_copies(df, place, columns)
-    if not asked.configs_named:
-        _check_variants(
-            df, columns, place, list(dict.fromkeys(chain.from_iterable(p.attempts.variants for p in parts)))
-        )
-    df, columns = _numbered_invocations(df, columns)
     df, split = _versions_apart(df, columns)
+    if not asked.configs_named:
+        variants = dict.fromkeys(chain.from_iterable(part.attempts.variants for part in parts))
+        _check_variants(df, columns, place, list(variants))
+    df, columns = _numbered_invocations(df, columns)
     said = [f"{len(split)} tasks are there in several versions, which are kept apart as TASK@VERSION"] * bool(split)
     notes = [*_grouped(chain.from_iterable(part.attempts.notes for part in parts)), *said]
     letters = dict(chain.from_iterable(part.attempts.letters.items() for part in parts))
