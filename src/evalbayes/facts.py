@@ -20,7 +20,7 @@ Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 MEASURES = frozenset(
     {"cost", "cost_usd", "total_cost", "tokens", "total_tokens", "input_tokens", "output_tokens", "n_tokens"}
     | {"time", "total_time", "working_time", "duration", "latency", "seconds", "steps", "n_steps", "turns", "n_turns"}
-    | {"api_calls", "messages"}
+    | {"api_calls", "messages", "user_cost"}
 )
 """Columns of numbers that are averaged over the attempts of a cell, where they are no fact of a config or task."""
 FILE = "source_file"

@@ -6,8 +6,8 @@ score is ``plus`` where the file has it: as for EvalPlus itself, a sample that p
 ``score="base"`` takes the original tests alone. A sample that ran too long failed: the time limit is part of the test.
 ``hash``, of the tests, is the version of every task.
 
-Evidence: evalplus/evalplus evalplus/evaluate.py (0310ad2e, the arrays; 58571f98, the lists) and evalplus/eval/__init__.py
-(038088e6, statuses and the oldest names).
+Evidence: evalplus/evalplus evalplus/evaluate.py (0310ad2e, the arrays; 58571f98, the lists) and
+evalplus/eval/__init__.py (038088e6, statuses and the oldest names).
 """
 
 import re
@@ -59,6 +59,7 @@ def attempts(content: Any, path: Path, options: Options) -> Attempts:
         places,
         path,
         rule=f"{suite} tests" if suite == "base" else "base and plus tests",
+        tasks=list(samples),
         header={config: {"rate": rate}} if rate is not None else {},
         notes=[said] * (options.score is None and suite == "plus"),
     )
