@@ -133,6 +133,24 @@ def metr(folder: Path) -> Path:
     return _lines(folder / "runs.jsonl", [{"alias": "é", "task_id": task, "score_binarized": 1} for task in TASKS])
 
 
+def helm(folder: Path) -> Path:
+    _json(folder / "run_spec.json", {"name": "mmlu:subject=é,model=org_m", "adapter_spec": {"model": "org/m"}})
+    stats = [{"name": {"name": "exact_match", "split": "test"}, "count": 1, "sum": 1.0, "mean": 1.0}]
+    about = {"train_trial_index": 0, "stats": stats}
+    return _json(folder / "per_instance_stats.json", [{"instance_id": f"é{name}", **about} for name in TASKS])
+
+
+def lm_eval(folder: Path) -> Path:
+    row = {"doc": {"q": "é"}, "resps": [], "filtered_resps": [], "filter": "none", "metrics": ["acc"], "acc": 1.0}
+    return _lines(folder / "samples_arc_2026-01-01T00-00-00.jsonl", [{"doc_id": i, **row} for i in range(4)])
+
+
+def bfcl(folder: Path) -> Path:
+    summary = {"accuracy": 0.0, "correct_count": 0, "total_count": 2}
+    failures = [{"id": f"simple_{i}", "model_name": "é", "test_category": "simple", "valid": False} for i in range(2)]
+    return _lines(folder / "BFCL_v3_simple_score.json", [summary, *failures])
+
+
 FORMATS: dict[str, Callable[[Path], Path]] = {
     "table (csv)": csv,
     "table (tsv)": tsv,
@@ -153,6 +171,9 @@ FORMATS: dict[str, Callable[[Path], Path]] = {
     "tau2_bench": tau2_bench,
     "hal": hal,
     "metr": metr,
+    "helm": helm,
+    "lm_eval": lm_eval,
+    "bfcl": bfcl,
 }
 """By the name that the board's ``reader`` has."""
 

@@ -45,11 +45,10 @@ def test_base_alone_and_a_sample_without_a_status(write):
 
 def test_files_without_the_added_tests_and_of_the_oldest_names(write):
     """--base-only writes plus_status null; the oldest files have "files" and "timed out"."""
-    base_only = {
-        "Mbpp/1": [],
-        "Mbpp/2": [sample("pass") | {"plus_status": None}, sample("fail") | {"plus_status": None}],
-    }
-    assert read(write(results(base_only), "a_eval_results.json")).outcome.values.tolist() == [[[1, 0]]]
+    base_only = [sample(status) | {"plus_status": None} for status in ("pass", "fail")]
+    board = read(write(results({"Mbpp/1": [], "Mbpp/2": base_only}), "a_eval_results.json"))
+    assert board.outcome.sel(task="Mbpp/2").values.tolist() == [[1, 0]]
+    assert board.trials.sel(task="Mbpp/1").item() == 0
     oldest = {"Mbpp/2": {"files": ["a"], "base": [["timed out", []]], "plus": [["timed out", []]]}}
     assert read(write(results(oldest), "b_eval_results.json")).outcome.values.tolist() == [[[0]]]
 

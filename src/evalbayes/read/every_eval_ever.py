@@ -1,106 +1,175 @@
-"""Every Eval Ever: records of samples (JSON lines); records of rates alone (JSON) hold no attempt.
+"""every_eval_ever: one JSON line a sample (``<uuid>_samples.jsonl``); its other file, one of rates, has no attempts.
 
-The config is ``model_id``, the task ``evaluation_name`` / ``sample_id`` and the score ``evaluation.is_correct``;
-``score="score"`` takes the number ``evaluation.score``. ``evaluation_id`` names the evaluation, so that another one of
-the same model and sample is a further run. A record with ``error`` has no score.
+The config is ``model_id``, the task ``<evaluation_name>/<sample_id>``, the run ``metadata.epoch`` where a converter
+wrote it; another ``evaluation_id`` is another evaluation, whose runs are further ones. A sample has a ``score`` and
+``is_correct``, which converters fill in different ways: of a score between 0 and 1 one says that it is correct and
+another that it is not. Where both say the same of every sample there is nothing to choose; where not, ``field=`` says
+which counts. A sample with several scores has a line for each, told apart by ``evaluation_result_id`` (``score=``) or
+by ``evaluation_name`` (``part=``). A sample with an ``error`` has no score, whatever number was written beside it.
 
-A sample that counts for several results has a record for each, told apart by ``evaluation_result_id``: which one is
-read is for ``filter`` to say.
-
-Evidence: evaleval/every_eval_ever instance_level_eval.schema.json and eval.schema.json, both 0.3.0.
+Evidence: evaleval/every_eval_ever, its instance_level_eval.schema.json and eval.schema.json of version 0.3.0, the
+package every_eval_ever 0.3.0, every_eval_ever/converters/inspect/instance_level_adapter.py (eb3513c8) and those of helm
+and lm_eval (60a1c34d); None/mmlu/openai/gpt2/None_samples.jsonl (0ce59f18) for 0.2.1.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from evalbayes import words
 from evalbayes.read.attempts import Attempts, NoAttempts, Options, from_records, need, pick
 
-SCORES = ("is_correct", "score")
-_INSTANCE = frozenset({"evaluation_id", "model_id", "evaluation_name", "sample_id", "evaluation"})
+FACTS = ("subject", "difficulty", "category", "domain")
+"""Keys of ``metadata`` that are facts of a task."""
+
+
+class Sample(NamedTuple):
+    """One line: which score of which evaluation it is, what tells the sample, both outcomes, and the row so far."""
+
+    line: int
+    evaluation: str
+    result: str | None
+    same: tuple[str, ...] | None
+    score: float | None
+    correct: bool
+    record: Mapping[str, Any]
 
 
 def recognises(content: Any, path: Path) -> bool:
-    """Whether this is the record of a sample, or of rates."""
-    if not isinstance(content, dict):
-        return False
-    return content.keys() >= _INSTANCE or {"evaluation_id", "evaluation_results", "model_info"} <= content.keys()
+    """Whether this is a sample, or the file of rates."""
+    return isinstance(content, dict) and (_is_rates(content) or _is_sample(content))
 
 
 def attempts(content: Any, path: Path, options: Options) -> Attempts:
-    """Return the attempts of a file; see `evalbayes.read.attempts`.
+    """Return the attempts of a file of samples; see `evalbayes.read.attempts`.
 
-    ``options.score`` is is_correct (the default) or score; ``options.filter`` an ``evaluation_result_id``.
+    ``options.score`` is an ``evaluation_result_id``, ``options.part`` an ``evaluation_name``, ``options.field``
+    ``"score"`` or ``"is_correct"``.
 
     Raises
     ------
     NoAttempts
-        If the record is of rates alone.
+        If there is no sample, or this is the file of rates.
     OutcomesError
-        If a record lacks a field, or samples have several results and none is chosen.
+        If one of several scores has to be chosen, or a line is damaged.
     """
-    if isinstance(content, Mapping) and content.keys() >= _INSTANCE:
-        content = [(1, content)]
-    if isinstance(content, Mapping):
-        raise NoAttempts(
-            f"{path}: {_rates(content)} of samples that are not told; read its records of samples (.jsonl)"
-        )
-    score = pick(SCORES, options.score or SCORES[0], "score", "scores", str(path))
-    rows, places = _rows(content, score, path)
-    results = dict.fromkeys(row["result"] for row in rows if row["result"])
-    several = len({(row["config"], row["task"], row["invocation"], row["result"]) for row in rows}) > len(
-        {(row["config"], row["task"], row["invocation"]) for row in rows}
+    if isinstance(content, dict) and not _is_sample(content):
+        raise NoAttempts(_no_outcomes(content, path))
+    numbered: Iterable[tuple[int, Any]] = [(1, content)] if isinstance(content, dict) else content
+    samples = [_sample(row, line, f"{path}, line {line}") for line, row in numbered]
+    kept = _of_part(samples, options.part, path)
+    kept, skipped = _of_score(kept, options.score, path)
+    field = _field(kept, options.field, path)
+    values = [one.score if field == "score" else _correct(one) for one in kept]
+    errored = sum(one.record["status"] == "error" for one in kept)
+    return from_records(
+        [{**one.record, "outcome": value} for one, value in zip(kept, values, strict=True)],
+        [f"line {one.line}" for one in kept],
+        path,
+        rule=field,
+        skipped=skipped,
+        notes=[f"{path.name}: {errored} samples have an error, so no score"] * bool(errored),
     )
-    if several or options.filter is not None:
-        wanted = pick(results, options.filter, "filter", "results (evaluation_result_id)", str(path))
-        kept = [i for i, row in enumerate(rows) if row["result"] == wanted]
-        rows, places = [rows[i] for i in kept], [places[i] for i in kept]
-    return from_records([{k: v for k, v in row.items() if k != "result"} for row in rows], places, path, rule=score)
 
 
-def _rows(content: Iterable[tuple[int, Any]], score: str, path: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    rows, places = [], []
-    for line, entry in content:
-        rows.append(_row(entry, score, f"{path}, line {line}"))
-        places.append(f"line {line}")
-    return rows, places
+def _is_sample(content: Mapping[str, Any]) -> bool:
+    return {"evaluation_name", "sample_id", "model_id", "evaluation"} <= content.keys()
 
 
-def _row(entry: Any, score: str, place: str) -> dict[str, Any]:
-    suite = need(entry, "evaluation_name", str, place)
-    sample = need(entry, "sample_id", (str, int), place)
-    error = entry.get("error")
-    judged = need(entry, "evaluation", dict, place)
-    kinds = (bool, type(None)) if score == "is_correct" else (int, float, type(None))
-    value = need(judged, score, kinds, f"{place}, evaluation")
-    usage, speed = _part(entry, "token_usage"), _part(entry, "performance")
-    latency = speed.get("latency_ms")
-    return {
-        "config": need(entry, "model_id", str, place),
-        "task": f"{suite}/{sample}",
-        "run": "1",
-        "outcome": None if error else value,
-        "status": "error" if error or value is None else "ok",
-        "result": entry.get("evaluation_result_id"),
-        "invocation": need(entry, "evaluation_id", str, place),
-        "suite": suite,
-        "tokens": usage.get("total_tokens"),
-        "time": latency / 1000 if isinstance(latency, int | float) else None,
+def _is_rates(content: Mapping[str, Any]) -> bool:
+    return {"schema_version", "model_info", "evaluation_results"} <= content.keys()
+
+
+def _no_outcomes(content: Mapping[str, Any], path: Path) -> str:
+    """Say that a file of rates holds no attempt, and where the attempts would be."""
+    model = need(need(content, "model_info", dict, str(path)), "id", str, str(path))
+    count = len(need(content, "evaluation_results", list, str(path)))
+    details = content.get("detailed_evaluation_results")
+    named = details.get("file_path") if isinstance(details, Mapping) else None
+    remedy = f"read the samples, {named}" if named else "read the _samples.jsonl of this evaluation, if there is one"
+    rates = "1 rate" if count == 1 else f"{count} rates"
+    return f"{path}: {rates} of {model}; the rate of an unknown number of samples is no outcome of any; {remedy}"
+
+
+def _sample(row: Any, line: int, place: str) -> Sample:
+    name = need(row, "evaluation_name", str, place)
+    sample = str(need(row, "sample_id", (str, int), place))
+    evaluation = need(row, "evaluation", dict, place)
+    score = need(evaluation, "score", (int, float, type(None)), place)
+    result, hashed, error = (row.get(key) for key in ("evaluation_result_id", "sample_hash", "error"))
+    unscored = bool(error) or score is None or score != score
+    model, invocation = need(row, "model_id", str, place), row.get("evaluation_id")
+    metadata = _mapping(row, "metadata")
+    record = {
+        "config": model,
+        "task": f"{name}/{sample}",
+        "run": str(metadata.get("epoch", "1")),
+        "status": "error" if unscored else "ok",
+        "invocation": invocation,
+        "suite": name,
+        "tokens": _mapping(row, "token_usage").get("total_tokens"),
+        "time": _seconds(_mapping(row, "performance")),
+        "turns": evaluation.get("num_turns"),
+        **{fact: metadata[fact] for fact in FACTS if isinstance(metadata.get(fact), str)},
     }
+    same = (model, str(invocation), sample, str(hashed), record["run"]) if hashed else None
+    correct = need(evaluation, "is_correct", bool, place)
+    return Sample(
+        line, name, None if result is None else str(result), same, None if unscored else score, correct, record
+    )
 
 
-def _part(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = entry.get(key)
-    return part if isinstance(part, Mapping) else {}
+def _mapping(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = row.get(key)
+    return found if isinstance(found, Mapping) else {}
 
 
-def _rates(content: Mapping[str, Any]) -> str:
-    """The rates of a record, for the message."""
-    results = content.get("evaluation_results")
-    said = []
-    for result in results if isinstance(results, list) else []:
-        if isinstance(result, Mapping):
-            score = _part(result, "score_details").get("score")
-            said.append(f"{result.get('evaluation_name')} {score}")
-    return f"only rates ({words.shown(said, 3)})" if said else "no rates"
+def _seconds(performance: Mapping[str, Any]) -> float | None:
+    for key in ("latency_ms", "generation_time_ms"):
+        if isinstance(performance.get(key), int | float):
+            return float(performance[key]) / 1000
+    return None
+
+
+def _of_part(samples: Sequence[Sample], part: str | None, path: Path) -> list[Sample]:
+    """Samples of the evaluation asked for; all, where no two of them score the same samples."""
+    if part is not None:
+        pick((one.evaluation for one in samples), part, "part", "evaluations", str(path))
+        return [one for one in samples if one.evaluation == part]
+    evaluations: dict[tuple[str, ...], dict[str, None]] = {}
+    for one in samples:
+        if one.same is not None:
+            evaluations.setdefault(one.same, {})[one.evaluation] = None
+    for names in evaluations.values():
+        if len(names) > 1:
+            pick(names, None, "part", "evaluations of the same samples", str(path))
+    return list(samples)
+
+
+def _of_score(samples: Sequence[Sample], score: str | None, path: Path) -> tuple[list[Sample], list[tuple[str, str]]]:
+    """Samples under the score asked for; where an evaluation has several, one has to be."""
+    results: dict[str, dict[str, None]] = {}
+    for one in samples:
+        results.setdefault(one.evaluation, {})[one.result or ""] = None
+    if score is None:
+        for name, ids in results.items():
+            pick(ids, None, "score", f"scores of {name}", str(path))
+        return list(samples), []
+    pick((one.result or "" for one in samples), score, "score", "scores", str(path))
+    lost = [name for name, ids in results.items() if score not in ids]
+    reason = f"it has no score {score!r}"
+    return [one for one in samples if one.result == score], [(f"evaluation {name}", reason) for name in lost]
+
+
+def _correct(sample: Sample) -> int | None:
+    return None if sample.record["status"] == "error" else int(sample.correct)
+
+
+def _field(samples: Sequence[Sample], field: str | None, path: Path) -> str:
+    """Which of the two outcomes counts: it must be said where they differ."""
+    if field is not None:
+        return pick(["is_correct", "score"], field, "field", "outcomes", str(path))
+    for one in samples:
+        if one.score is not None and one.score != int(one.correct):
+            said = f"score {one.score:g} and is_correct {str(one.correct).lower()} are not the same; outcomes"
+            return pick(["is_correct", "score"], None, "field", said, f"{path}, line {one.line}")
+    return "is_correct"

@@ -12,11 +12,14 @@ from typing import Any
 
 from evalbayes.errors import OutcomesError
 from evalbayes.read import (
+    bfcl,
     evalplus,
     every_eval_ever,
     hal,
     harbor,
+    helm,
     inspect_log,
+    lm_eval,
     metr,
     rows,
     swe_bench,
@@ -39,10 +42,18 @@ DOCUMENTS: dict[str, ModuleType] = {
     "tau_bench": tau_bench,
     "tau2_bench": tau2_bench,
     "hal": hal,
+    "helm": helm,
+    "lm_eval": lm_eval,
+    "bfcl": bfcl,
     "every_eval_ever": every_eval_ever,
 }
 """Formats of one JSON document a file; the first that recognises a document reads it."""
-LINES: dict[str, ModuleType] = {"every_eval_ever": every_eval_ever, "metr": metr}
+LINES: dict[str, ModuleType] = {
+    "every_eval_ever": every_eval_ever,
+    "metr": metr,
+    "lm_eval": lm_eval,
+    "bfcl": bfcl,
+}
 """Formats of JSON lines."""
 NAMES = (*table.FORMATS, "board", "inspect", *dict.fromkeys([*DOCUMENTS, *LINES]))
 
@@ -126,9 +137,10 @@ def _head(line: str) -> Any:
 
 def _holds_lines(path: Path) -> bool:
     """Whether a file is of JSON lines: by its name, or because its first line is an object and another follows."""
+    first = rows.first_line(path).lstrip()
     if {".jsonl", ".ndjson"} & {suffix.lower() for suffix in path.suffixes}:
-        return True
-    if not isinstance(_head(rows.first_line(path)), dict):
+        return not first.startswith("[")  # some writers keep a JSON list under that name
+    if not isinstance(_head(first), dict):
         return False
     with rows.open_text(path) as file:
         found = (line for line in file if line.strip())
