@@ -260,3 +260,40 @@ def test_a_list_of_objects_is_a_table(write):
     assert board.task.values.tolist() == ["001", "1"]
     assert board.successes.values.tolist() == [[1, 0]]
     assert board.attrs["reader"] == "table (json)"
+
+
+def test_letters_of_one_format_are_not_those_of_another(folder, tmp_path):
+    """Inspect's N is no answer; in a table it is a word like any other."""
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
+    from inspect_ai.scorer import Score
+
+    spec = EvalSpec(
+        created="2026-01-01T00:00:00+00:00", task="t", model="m", dataset=EvalDataset(), config=EvalConfig()
+    )
+    samples = [EvalSample(id="1", epoch=1, input="q", target="a", scores={"s": Score(value="N")})]
+    write_eval_log(EvalLog(eval=spec, status="success", samples=samples), str(folder / "log.eval"))
+    assert read(folder).sel(config="m", task="t/1").trials.item() == 1
+    (folder / "a" / "one.csv").write_text(HEADER + "x,t,1,N\n")
+    with pytest.raises(OutcomesError, match=r"one\.csv, line 2: outcome 'N' is not a pass or a fail"):
+        read(folder)
+
+
+def test_a_table_may_have_columns_of_any_name(write):
+    text = "config,task,successes,trials,uuid,invocation\na,t,1,2,u1,x\na,u,1,2,u1,x\n"
+    board = read(write(text))
+    assert board.trials.values.tolist() == [[2, 2]]
+    assert {"uuid", "invocation"} <= set(board.coords)
+
+
+def test_a_manifest_and_new_names_of_tasks(write):
+    path = write(HEADER + "a,T1,1,1\n")
+    for manifest in (["t1", "t2"], ["T1", "t2"]):
+        board = read(path, manifest=manifest, task_map={"T1": "t1"})
+        assert sorted(board.task.values) == ["t1", "t2"]
+        assert int(board.trials.sum()) == 1
+
+
+def test_a_format_that_was_named_picks_the_logs_of_a_folder(folder):
+    board = read(folder, format="csv")
+    assert board.config.values.tolist() == ["x"]
+    assert "b/two.jsonl: a log of format jsonl, not csv" in board.attrs["skipped"]

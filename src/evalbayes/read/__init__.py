@@ -176,7 +176,10 @@ def _opened(
             skipped.append((name, f"the same bytes as {same[path]}"))
             continue
         try:
-            found, content = (format, None) if format else formats.sniff(path)
+            found, content = (format, None) if format and asked else formats.sniff(path)
+            if found != (format or found):
+                skipped.append((name, f"a log of format {found}, not {format}"))
+                continue
             if found == "board":
                 boards.append(load(path))
                 continue

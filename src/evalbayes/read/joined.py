@@ -18,7 +18,7 @@ from evalbayes.read.table import FORMATS, Named
 from evalbayes.tabulate import from_rows
 from evalbayes.tallies import Columns, Rules
 
-VERSION = "task_version"
+VERSION, UUID, INVOCATION = "task_version", "_uuid", "_invocation"
 COUNTED = ("successes", "trials")
 HEADER_LIMIT = 50_000
 """Characters of header figures that are kept, for netCDF has no room for more in an attribute."""
@@ -94,6 +94,7 @@ def board_of(parts: Sequence[Part], rules: Rules, asked: Asked) -> xr.Dataset:
 
 
 def _board(parts: list[Part], rules: Rules, asked: Asked) -> xr.Dataset:
+    parts = [_prepared(part, rules.get("outcome_map") or {}) for part in parts]
     columns, frames = _aligned(parts)
     df = _stacked(frames)
     place = _place(parts)
@@ -108,19 +109,36 @@ def _board(parts: list[Part], rules: Rules, asked: Asked) -> xr.Dataset:
     df, columns = _numbered_invocations(df, columns)
     said = [f"{len(split)} tasks are there in several versions, which are kept apart as TASK@VERSION"] * bool(split)
     notes = [*_grouped(chain.from_iterable(part.attempts.notes for part in parts)), *said]
-    letters = dict(chain.from_iterable(part.attempts.letters.items() for part in parts))
-    rules = cast(Rules, {**rules, "outcome_map": {**letters, **(rules.get("outcome_map") or {})}})
+    names = rules.get("task_map") or {}
+    known = _tasks(parts, split) if asked.manifest is None else _manifest(asked.manifest, df, columns, names, place)
     board = from_rows(
-        df.drop(columns=[name for name in ("uuid", "invocation") if name in df]),
+        df.drop(columns=[name for name in (UUID, INVOCATION) if name in df]),
         cast(Columns, columns),
         rules,
         place=place,
         source=asked.source,
         reader=_readers(parts),
-        tasks=_tasks(parts, split) if asked.manifest is None else _manifest(asked.manifest, df, columns, place),
+        tasks=[names.get(task, task) for task in known],
         about={"notes": "\n".join(notes), **_header(parts, rules)},
     )
     return _told(board, parts, copies)
+
+
+def _prepared(part: Part, given: Mapping[Any, Any]) -> Part:
+    """A part whose own letters are scores, but for those that the person maps, and whose own identities are marked.
+
+    A table may have a column of any name: only a reader's ``uuid`` and ``invocation`` are identities.
+    """
+    if part.format in FORMATS:
+        return part
+    rows = part.attempts.rows.rename(columns={"uuid": UUID, "invocation": INVOCATION})
+    mapped = {str(word).strip().lower() for word in given}
+    letters = {word: score for word, score in part.attempts.letters.items() if word.lower() not in mapped}
+    outcome = part.columns.get("outcome")
+    if letters and isinstance(outcome, str):
+        scores = [letters.get(value, value) if isinstance(value, str) else value for value in rows[outcome]]
+        rows = rows.assign(**{outcome: pd.Series(scores, index=rows.index, dtype=object)})
+    return part._replace(attempts=part.attempts._replace(rows=rows))
 
 
 def _grouped(notes: Iterable[str]) -> list[str]:
@@ -187,10 +205,10 @@ def _without_copies(
     df: pd.DataFrame, place: Callable[[int], str], columns: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, Callable[[int], str], int]:
     """Rows without those that carry the name of an attempt above and say the same."""
-    if "uuid" not in df:
+    if UUID not in df:
         return df, place, 0
-    known = df["uuid"].notna()
-    facts = ["uuid", *_listed(columns["config"]), columns["task"], columns["outcome"]]
+    known = df[UUID].notna()
+    facts = [UUID, *_listed(columns["config"]), columns["task"], columns["outcome"]]
     again = df[facts].map(str).duplicated() & known
     kept = np.flatnonzero(~again.to_numpy())
     return df.iloc[kept].reset_index(drop=True), lambda row: place(int(kept[row])), int(again.sum())
@@ -222,13 +240,12 @@ def _check_variants(
 
 def _numbered_invocations(df: pd.DataFrame, columns: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Where a cell was evaluated more than once, each evaluation's number within the cell becomes part of the run."""
-    if "invocation" not in df or "shard" in columns:
+    if INVOCATION not in df or "shard" in columns:
         return df, columns
     cell = df.groupby([*_listed(columns["config"]), columns["task"]], sort=False, dropna=False).ngroup()
-    when = (
-        df.groupby("invocation", sort=False)[columns["attempt"]].transform("min") if "attempt" in columns else df.index
-    )
-    rows = pd.DataFrame({"cell": cell, "when": when, "name": df["invocation"].map(str)})
+    name = df[INVOCATION].map(str)
+    order = df[columns["attempt"]].map(str) if "attempt" in columns else pd.Series(np.arange(len(df)), df.index)
+    rows = pd.DataFrame({"cell": cell, "when": order.groupby(name).transform("min"), "name": name})
     found = rows.drop_duplicates(["cell", "name"]).sort_values(["cell", "when", "name"])
     found["number"] = found.groupby("cell").cumcount() + 1
     if found["number"].max() == 1:
@@ -274,12 +291,17 @@ def _tasks(parts: Sequence[Part], split: set[str]) -> list[str]:
 
 
 def _manifest(
-    manifest: tuple[str, ...], df: pd.DataFrame, columns: Mapping[str, Any], place: Callable[[int], str]
+    manifest: tuple[str, ...],
+    df: pd.DataFrame,
+    columns: Mapping[str, Any],
+    names: Mapping[str, str],
+    place: Callable[[int], str],
 ) -> list[str]:
-    """All tasks of the manifest; a row of another is refused."""
+    """All tasks of the manifest; a row of another, under its new name too, is refused."""
     task = df[columns["task"]].map(str)
+    known = {*manifest, *(names.get(task, task) for task in manifest)}
     words.refuse(
-        ~task.isin(set(manifest)).to_numpy(),
+        ~(task.isin(known) | task.map(lambda name: names.get(name, name)).isin(known)).to_numpy(),
         place,
         lambda row: f"task {task.iloc[row]!r} is not in the manifest; complete it, or leave manifest= out",
     )
