@@ -33,7 +33,7 @@ FIELDS = frozenset(
     | {"doc_hash", "prompt_hash", "target_hash"}
 )
 """Keys of a row that are no metric."""
-VARIANTS = ("num_fewshot", "model_args", "gen_kwargs", "system_instruction", "chat_template")
+VARIANTS = ("num_fewshot", "model_args", "gen_kwargs", "system_instruction", "chat_template", "fewshot_as_multiturn")
 MODEL_KEYS = ("peft", "delta", "pretrained", "model", "path", "engine")
 """The harness names a model by the first of these among its arguments."""
 NO_METRIC = "bypass"
@@ -42,12 +42,13 @@ _DATE = re.compile(r"_(\d{4}-\d{2}-\d{2}T[\d.-]+)$")
 
 
 class Sample(NamedTuple):
-    """One row: its line, the document, the filter if it is named, every metric, and how many answers were drawn."""
+    """One row: its place, the document, the filter if it is named, every metric, and how many answers were drawn."""
 
-    line: int
+    place: str
     doc: str
     filter: str | None
     scores: Mapping[str, Any]
+    named: bool
     answers: int
 
 
@@ -77,27 +78,33 @@ def attempts(content: Any, path: Path, options: Options) -> Attempts:
     suite = _suite(path, stated)
     figures = _of(stated, "results", suite)
     figures = figures if isinstance(figures, Mapping) else {}
-    samples = [_sample(row, number, f"{path}, line {number}") for number, row in _numbered(content)]
+    samples = [_sample(row, place, path) for place, row in _placed(content)]
     if not samples:
         raise NoAttempts(f"{path}: there is no sample in it; a board needs at least one")
     labelled, ordered = _labelled(samples, _filters(figures), path)
     chosen = pick((str(one.filter) for one in labelled), options.filter, "filter", "filters", str(path))
-    kept = [one for one in labelled if one.filter == chosen]
-    metric = pick(_metrics(kept, figures), options.score, "score", "metrics", str(path))
-    about = _about(path, suite, stated)
-    values = [_value(one, metric, f"{path}, line {one.line}") for one in kept]
-    rate, se = (_number(figures.get(f"{name},{chosen}")) for name in (metric, f"{metric}_stderr"))
+    under = [one for one in labelled if one.filter == chosen]
+    metric = pick(_metrics(under, figures), options.score, "score", "metrics", str(path))
+    kept = [one for one in under if metric in one.scores or not one.named]
+    left = [one for one in under if not (metric in one.scores or not one.named)]
+    values = [_value(one, metric, path) for one in kept]
+    rate = _number(figures.get(f"{metric},{chosen}"))
     if ordered:
         _check_order(values, rate, chosen, path)
-    binary = all(value in (0, 1, None) for value in values)
-    header = {name: figure for name, figure in (("rate", rate), ("se", se)) if binary and figure is not None}
+    about = _about(path, suite, stated)
+    header = _header(values, rate, _number(figures.get(f"{metric}_stderr,{chosen}")))
     return from_records(
         [{**about, **_row(one, value, suite)} for one, value in zip(kept, values, strict=True)],
-        [f"line {one.line}" for one in kept],
+        [one.place for one in kept],
         path,
         rule=f"score {metric!r}, filter {chosen!r}",
+        tasks=[f"{suite}/{one.doc}" for one in left],
+        skipped=[(one.place, f"{metric!r} is not among the metrics of this document") for one in left],
         header={about["config"]: header} if header else {},
-        notes=_notes(kept, values, rate if binary else None, chosen, _of(stated, "n-samples", suite), path),
+        notes=[
+            *_notes(kept, values, header.get("rate"), chosen, path),
+            *_notes_of_task(len(under), metric, suite, stated, path),
+        ],
         variants=VARIANTS,
     )
 
@@ -110,10 +117,11 @@ def _is_results(content: Any) -> bool:
     )
 
 
-def _numbered(content: Any) -> Iterable[tuple[int, Any]]:
+def _placed(content: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(content, list):
-        return enumerate(content, 1)
-    return [(1, content)] if isinstance(content, dict) else content
+        return ((f"entry {number}", row) for number, row in enumerate(content, 1))
+    lines = [(1, content)] if isinstance(content, dict) else content
+    return ((f"line {number}", row) for number, row in lines)
 
 
 def _stem(path: Path) -> str:
@@ -127,9 +135,10 @@ def _date(path: Path) -> str | None:
 
 def _results(path: Path) -> Mapping[str, Any] | None:
     """The results of the same evaluation, whose file ends in the same date; of older samples, the only results."""
-    date, name = _date(path), re.compile(r"results.*\.json")
-    beside = sorted(one for one in path.absolute().parent.iterdir() if one != path.absolute() and one.is_file())
-    found = [one for one in beside if (one.name.endswith(f"_{date}.json") if date else name.fullmatch(one.name))]
+    date = _date(path)
+    name = re.compile(rf"(?!samples_).*_{re.escape(date)}\.json(\.gz)?" if date else r"results.*\.json(\.gz)?")
+    beside = [one for one in path.absolute().parent.iterdir() if name.fullmatch(one.name) and one.name != path.name]
+    found = [one for one in beside if one.name.startswith("results_")] if len(beside) > 1 and date else beside
     if len(found) != 1:
         return None
     stated = rows.document(found[0])
@@ -171,6 +180,7 @@ def _about(path: Path, suite: str, stated: Mapping[str, Any] | None) -> dict[str
         "gen_kwargs": _text(config.get("gen_kwargs") if config else None),
         "system_instruction": stated.get("system_instruction_sha"),
         "chat_template": stated.get("chat_template_sha"),
+        "fewshot_as_multiturn": _text(stated.get("chat_template_sha") and stated.get("fewshot_as_multiturn")),
     }
 
 
@@ -186,16 +196,30 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else json.dumps(value, sort_keys=True) if value else None
 
 
-def _sample(row: Any, line: int, place: str) -> Sample:
+def _sample(row: Any, where: str, path: Path) -> Sample:
+    place = f"{path}, {where}"
     name = str(need(row, "doc_id", (int, str), place))
-    named = need(row, "filter", str, place) if "filter" in row else None
+    filter = need(row, "filter", str, place) if "filter" in row else None
     answers = [len(drawn) for drawn in need(row, "resps", list, place) if isinstance(drawn, list)]
     if "metrics" in row:
         names = [metric for metric in need(row, "metrics", list, place) if metric != NO_METRIC]
-        scores = {str(metric): need(row, str(metric), object, place) for metric in names}
+        scores = {str(metric): _plain(need(row, str(metric), ANY, place)) for metric in names}
     else:
-        scores = {key: value for key, value in row.items() if key not in FIELDS and _maybe_score(value)}
-    return Sample(line, name, named, scores, max(answers, default=0))
+        plain = {key: _plain(value) for key, value in row.items() if key not in FIELDS}
+        scores = {key: value for key, value in plain.items() if _maybe_score(value)}
+    return Sample(where, name, filter, scores, "metrics" in row, max(answers, default=0))
+
+
+def _plain(value: Any) -> Any:
+    """The score; before 0.4.13 numpy's booleans and short floats were logged as text: "True", "0.5"."""
+    if not isinstance(value, str):
+        return value
+    if value in ("True", "False"):
+        return value == "True"
+    try:
+        return float(value)
+    except ValueError:
+        return value
 
 
 def _maybe_score(value: Any) -> bool:
@@ -227,7 +251,7 @@ def _labelled(samples: Sequence[Sample], filters: Sequence[str], path: Path) -> 
     names = list(filters) or ["none"]
     if len(unnamed) < len(samples) or times != {len(names)}:
         raise OutcomesError(
-            f"{path}, line {unnamed[0].line}: no filter is named, {max(times)} rows are of one document and the "
+            f"{path}, {unnamed[0].place}: no filter is named, {max(times)} rows are of one document and the "
             f"results beside it name {len(filters)}; put results_<date>.json of the same evaluation beside it"
         )
     return [one._replace(filter=names[n]) for one, n in zip(samples, nth, strict=True)], len(names) > 1
@@ -242,12 +266,14 @@ def _check_order(values: Sequence[Any], rate: float | None, chosen: str, path: P
         )
 
 
-def _value(sample: Sample, metric: str, place: str) -> Any:
+def _value(sample: Sample, metric: str, path: Path) -> Any:
     """The score, None where there is none."""
-    value = need(sample.scores, metric, object, place)
+    value = need(sample.scores, metric, ANY, f"{path}, {sample.place}")
     if not _maybe_score(value):
         kind = type(value).__name__
-        raise OutcomesError(f"{place}: {metric} is a {kind}, which is no pass or fail; choose another metric")
+        raise OutcomesError(
+            f"{path}, {sample.place}: {metric} is a {kind}, which is no pass or fail; choose another metric"
+        )
     return None if value is None or value != value else value
 
 
@@ -260,9 +286,14 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _notes(
-    kept: Sequence[Sample], values: Sequence[Any], rate: float | None, chosen: str, counts: Any, path: Path
-) -> list[str]:
+def _header(values: Sequence[Any], rate: float | None, se: float | None) -> dict[str, float]:
+    """What the results say of passes and failures; a metric may be summed up as something else than their rate."""
+    if not all(value in (0, 1, None) for value in values):
+        return {}
+    return {name: figure for name, figure in (("rate", rate), ("se", se)) if figure is not None and 0 <= figure <= 1}
+
+
+def _notes(kept: Sequence[Sample], values: Sequence[Any], rate: float | None, chosen: str, path: Path) -> list[str]:
     said = []
     if (drawn := max((one.answers for one in kept), default=1)) > 1:
         said.append(f"{drawn} answers were drawn for a task, and filter {chosen!r} left one score: no runs of it")
@@ -271,9 +302,19 @@ def _notes(
         said.append(f"{len(values) - len(scored)} samples have no score")
     if rate is not None and scored and abs(rate - sum(scored) / len(scored)) > 1e-6:
         said.append(f"its results say {rate:g}, its samples give {sum(scored):g} of {len(scored)}")
+    return [f"{path.name}: {sentence}" for sentence in said]
+
+
+def _notes_of_task(there: int, metric: str, suite: str, stated: Mapping[str, Any] | None, path: Path) -> list[str]:
+    said = []
+    counts, better = _of(stated, "n-samples", suite), _of(stated, "higher_is_better", suite)
     effective, original = (counts.get(key) for key in ("effective", "original")) if isinstance(counts, dict) else (0, 0)
-    if type(effective) is int and effective and effective != len(kept):
-        said.append(f"its results say {effective} samples, the file has {len(kept)}")
-    if type(original) is int and original > len(kept):
-        said.append(f"{len(kept)} of the task's {original} documents were evaluated")
+    if type(effective) is int and effective and effective != there:
+        said.append(f"its results say {effective} samples, the file has {there}")
+    if type(original) is int and original > there:
+        said.append(f"{there} of the task's {original} documents were evaluated")
+    if isinstance(better, dict) and better.get(metric) is False:
+        said.append(
+            f"of {metric!r} less is better: a success here is the worse answer; outcome_map={{0: 1, 1: 0}} turns it"
+        )
     return [f"{path.name}: {sentence}" for sentence in said]

@@ -1,8 +1,10 @@
 """A report: one self-contained HTML page that a leaderboard can publish, and its numbers in a JSON file beside it."""
 
+import base64
+import hashlib
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from glob import has_magic
 from importlib import resources
 from os import PathLike, fspath
@@ -15,8 +17,9 @@ from evalbayes import __version__
 from evalbayes.errors import OutcomesError
 from evalbayes.options import ROLES
 from evalbayes.report.board import Board, board_of, findings
-from evalbayes.report.content import Answers, checks, headline, reasons, repetition, rows, unresolved, widths
+from evalbayes.report.content import Answers, checks, headline, order, reasons, repetition, rows, unresolved, widths
 from evalbayes.report.numbers import check_output, dumps, numbers, write_texts
+from evalbayes.report.wins import MOST, lines
 
 __all__ = ["report"]
 
@@ -158,16 +161,17 @@ def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> An
     scored = int((board["trials"] > 0).any("task").sum())
     new: dict[str, Any] = {"tasks": "sampled", "population": population_of(fit), "prob": prob}
     apart = links.apart(board["trials"])
-    adjacent = best_set = None
+    adjacent = best_set = wins = None
     if board.sizes["config"] > 1 and not apart:
         rank, best = posterior.rank(fit, **new), posterior.top_k(fit, k=1, **new)
         top = posterior.top_k(fit, k=min(TOP, scored), **new)
         if scored > 1:
             adjacent, best_set = posterior.adjacent(fit, **new), posterior.best_set(fit, **new)
+            wins = posterior.win_probability(fit, **new)
     else:
         why = apart or "one config: there is nothing to rank it against"
         rank, best, top = (_nothing_to_rank(fit, quantity, prob, why) for quantity in ("rank", "top_k", "top_k"))
-    return Answers(
+    answers = Answers(
         observed=observed_score(board),
         score=posterior.score(fit, **new),
         bootstrap=frequentist.score(board, tasks="sampled", method="two_level_bootstrap", prob=prob, seed=seed),
@@ -179,6 +183,10 @@ def gather(board: xr.Dataset, fit: xr.DataTree, *, seed: int, prob: float) -> An
         adjacent=adjacent,
         best_set=best_set,
     )
+    if wins is None:
+        return answers
+    best_first = wins["config"].values[order(answers)][:MOST]
+    return replace(answers, wins=wins.sel(config=best_first, opponent=best_first))
 
 
 def _nothing_to_rank(fit: xr.DataTree, quantity: str, prob: float, why: str) -> xr.Dataset:
@@ -256,6 +264,8 @@ def render(
 
     folder = resources.files("evalbayes.report")
     texts = {name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css")}
+    script = (folder / "page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment = jinja2.Environment(
         loader=jinja2.DictLoader(texts),
         autoescape=True,
@@ -265,6 +275,8 @@ def render(
     )
     table, score_axis, rank_axis = rows(answers, facts.coverage)
     return environment.get_template("page.html").render(
+        script=script,
+        script_hash=f"sha256-{digest}",
         title=Path(facts.source.removeprefix("datasets:")).name or "Board",
         board=facts,
         ranked=bool(answers.rank.estimate.notnull().any()),
@@ -283,6 +295,7 @@ def render(
         unresolved=unresolved(answers),
         sure=f"{50 * (1 + float(answers.score.ci_prob)):g}%",
         widths=widths(answers),
+        wins=[] if answers.wins is None else lines(answers.wins),
         reasons=reasons(answers),
         checks=checks(seen, fit.attrs, answers.score),
         version=__version__,

@@ -16,7 +16,7 @@ from evalbayes.report.words import entitle, percent, probability, ranks, shorten
 class Answers:
     """The answers on the page; where no cell was run twice ``fixed`` is None and ``repetition`` empty.
 
-    ``adjacent`` and ``best_set`` are None where entries are not ranked.
+    ``adjacent``, ``best_set`` and ``wins`` are None where entries are not ranked; ``wins`` is of those that are shown.
 
     ``repetition`` holds what `compare` says of the ICC and of the ceiling.
     """
@@ -31,11 +31,13 @@ class Answers:
     repetition: tuple[xr.Dataset, ...] = ()
     adjacent: xr.Dataset | None = None
     best_set: xr.Dataset | None = None
+    wins: xr.Dataset | None = None
 
     def all(self) -> tuple[xr.Dataset, ...]:
         """Return those that are answers, in the order of the page."""
-        found = (self.score, self.bootstrap, self.fixed, self.rank, self.best, self.top, self.adjacent, self.best_set)
-        return tuple(result for result in found if result is not None)
+        found = (self.score, self.bootstrap, self.fixed, self.rank, self.best, self.top)
+        more = (self.adjacent, self.best_set, self.wins)
+        return tuple(result for result in (*found, *more) if result is not None)
 
 
 @dataclass(frozen=True)
