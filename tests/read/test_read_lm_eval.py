@@ -2,7 +2,10 @@
 
 `sample` follows evaluate of EleutherAI/lm-evaluation-harness lm_eval/evaluator.py (5b321a1a, without ``filter`` and
 ``metrics``; with them since lm_eval 0.4.7), `results` its results and consolidate_results of lm_eval/evaluator_utils.py
-(0064c3a0), the names of files lm_eval/loggers/evaluation_tracker.py (034ab036). lm_eval 0.4.0 wrote a JSON list.
+(0064c3a0), the names of files lm_eval/loggers/evaluation_tracker.py (034ab036); lm_eval/result_schema.py (293c9dfb) is
+the schema of both. lm_eval 0.4.0 wrote a JSON list, and for a time samples were ``samples_<task>_<date>.json``: a list,
+then lines (lm_eval/logging/evaluation_tracker.py, 0024bec9). ``handle_non_serializable`` of lm_eval/utils.py wrote
+numpy's booleans and short floats as text before lm_eval 0.4.13 (pull request 3885).
 """
 
 import json
@@ -190,6 +193,48 @@ def test_a_metric_that_is_no_number_is_refused(log):
         read(log([sample(0, {"f1": [1, 0]})]))
 
 
+def test_booleans_are_scores_beside_lists_which_are_none(log):
+    """As ifeval logs them (lm_eval/tasks/ifeval/utils.py)."""
+    path = log([sample(i, {"prompt_level": i == 1, "inst_level": [True, i == 1]}) for i in range(3)])
+    with pytest.raises(OutcomesError, match="metrics prompt_level, inst_level: say which"):
+        read(path)
+    assert read(path, score="prompt_level").successes.values.tolist() == [[0, 1, 0]]
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("texts", [("True", "False", "nan"), ("1.0", "0.0", "nan")])
+def test_numpy_scores_that_were_logged_as_text_are_numbers(log, texts, old):
+    path = log(four(*texts, old=old), results({"exact_match,none": "0.5", "exact_match_stderr,none": "N/A"}))
+    board = read(path)
+    assert board.outcome.values.tolist() == [[[1], [0], [-1]]]
+    assert json.loads(board.attrs["header"]) == {"org/small": {"rate": 0.5}}
+    with pytest.raises(OutcomesError, match=r"line 1: exact_match is a str, which is no pass or fail"):
+        read(log(four("tensor(1.)")))
+
+
+def test_a_document_without_the_metric_has_no_attempt(log):
+    path = log([sample(0, {"acc": 1.0}), sample(1, {"acc": 0.0, "acc_hard": 1.0}), sample(2, {"acc_hard": 0.0})])
+    board = read(path, score="acc_hard")
+    assert board.trials.sel(task=["sums/0", "sums/1", "sums/2"]).values.tolist() == [[0, 1, 1]]
+    assert board.attrs["skipped"] == "line 1: 'acc_hard' is not among the metrics of this document"
+
+
+def test_a_metric_of_which_less_is_better_is_said_and_can_be_turned(log):
+    better = {"higher_is_better": {"sums": {"bias": False}}}
+    path = log([sample(i, {"bias": float(i == 0)}) for i in range(3)], results({"bias,none": 1 / 3}, **better))
+    board = read(path)
+    assert board.successes.values.tolist() == [[1, 0, 0]]
+    assert "of 'bias' less is better, and a success here is the worse answer" in board.attrs["notes"]
+    assert read(path, outcome_map={0: 1, 1: 0}).successes.values.tolist() == [[0, 1, 1]]
+    assert "less is better" not in read(log(four(1, 0), results({}, higher_is_better={"sums": None}))).attrs["notes"]
+
+
+def test_a_figure_that_is_no_rate_is_no_header(log):
+    board = read(log(four(1, 0), results({"exact_match,none": -0.2, "exact_match_stderr,none": 3.5})))
+    assert "header" not in board.attrs
+    assert audit(board).sizes["finding"] == 0
+
+
 def test_answers_without_a_metric_have_no_score(log):
     with pytest.raises(OutcomesError, match="there are no metrics; nothing here has a score"):
         read(log([sample(0, {"bypass": 999})]))
@@ -273,6 +318,40 @@ def test_the_first_version_is_a_list_named_after_the_model(tmp_path):
         lm_eval.attempts(content, tmp_path / "other.jsonl", Options())
 
 
+@pytest.mark.parametrize("layout", ["list", "lines"])
+def test_samples_that_end_in_json_find_the_results_between_them(log, layout):
+    stated = results({"exact_match,none": 0.5})
+    stated["results"]["more"] = {"exact_match,none": 1.0}
+    folder = log([], stated).parent
+    for name, rows in (("sums", four(1, 0, old=True)), ("more", four(1, 1, old=True))):
+        text = json.dumps(rows, indent=2) if layout == "list" else "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"samples_{name}_{DATE}.json").write_text(text)
+    (folder / SAMPLES).unlink()
+    board = read(folder)
+    assert board.config.values.tolist() == ["org/small"]
+    assert board.successes.sel(task=["sums/0", "sums/1", "more/0", "more/1"]).values.tolist() == [[1, 0, 1, 1]]
+    (folder / RESULTS).unlink()
+    assert read(folder).config.values.tolist() == ["org__small"]
+
+
+def test_a_list_names_its_entries(tmp_path):
+    with pytest.raises(OutcomesError, match=r"json, entry 2: there is no 'doc_id'"):
+        lm_eval.attempts([sample(0), {"doc": {}}], tmp_path / f"samples_sums_{DATE}.json", Options())
+
+
+def test_another_file_of_that_date_does_not_hide_the_results(log):
+    path = log(four(1, 0), results({"exact_match,none": 0.5}))
+    (path.parent / f"mine_{DATE}.json").write_text("{}")
+    assert read(path).config.item() == "org/small"
+    (path.parent / RESULTS).rename(path.parent / f"theirs_{DATE}.json")  # two, and none is called results
+    assert read(path).config.item() == "org__small"
+
+
+def test_results_are_named_as_the_output_path_was(log):
+    path = log(four(1, 0), results({"exact_match,none": 0.5}), folder="out", beside=f"small_{DATE}.json")
+    assert read(path).config.item() == "org/small"
+
+
 # -- several evaluations
 
 
@@ -299,6 +378,23 @@ def test_another_number_of_examples_is_another_config(log):
         read(path.parent)
     board = read(path.parent, config=["config", "num_fewshot"])
     assert board.config.values.tolist() == ["org/small + 5", "org/small + 0"]
+
+
+def test_examples_as_turns_are_another_config_under_a_chat_template(log):
+    turns = results({"exact_match,none": 0.5}, chat_template_sha="c", fewshot_as_multiturn=True)
+    log(four(1, 0), turns)
+    later = "2026-02-02T00-00-00.000001"
+    path = log(
+        four(0, 0),
+        results({"exact_match,none": 0.0}, chat_template_sha="c", fewshot_as_multiturn=False),
+        name=f"samples_sums_{later}.jsonl",
+        beside=f"results_{later}.json",
+    )
+    with pytest.raises(OutcomesError, match=r"fewshot_as_multiturn none where the same config and task have true"):
+        read(path.parent)
+    (path.parent / RESULTS).write_text(json.dumps(turns | {"chat_template_sha": None}))
+    (path.parent / f"results_{later}.json").write_text(json.dumps(results({"exact_match,none": 0.0})))
+    assert read(path.parent).sizes["run"] == 2
 
 
 def test_tasks_of_one_evaluation_are_told_apart(log):

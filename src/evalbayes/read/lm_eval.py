@@ -2,18 +2,20 @@
 
 The config is ``model_name`` of the results, in older ones the model that ``config.model_args`` names, and the name of
 the folder where there are no results. The task is ``<task>/<doc_id>``; its version is in the results. A row is one
-document under one filter, and its score the metric that ``metrics`` names. Several filters or metrics are not chosen
-between: ``filter=``, ``score=``. However many answers were drawn (``repeats``), the harness keeps one score a filter,
-so there is one run; evaluations of different dates are further runs. What makes another config of the same model is
-never mixed up: see ``VARIANTS``.
+document under one filter, and its score the metric that ``metrics`` names; a document without that metric has no
+attempt. Several filters or metrics are not chosen between: ``filter=``, ``score=``. However many answers were drawn
+(``repeats``), the harness keeps one score a filter, so there is one run; evaluations of different dates are further
+runs. What makes another config of the same model is never mixed up: see ``VARIANTS``.
 
 Rows of versions before 0.4.7 name neither filter nor metrics. Their metrics are those that the results name, or the
 keys that hold numbers. They are written filter by filter, so the n-th row of a document is under the n-th filter of
 the results; that is believed only where those rows give the rate that the results state for the filter.
 
 Evidence: EleutherAI/lm-evaluation-harness lm_eval/evaluator.py (5b321a1a), lm_eval/evaluator_utils.py (0064c3a0),
-lm_eval/loggers/evaluation_tracker.py (034ab036) and issues 1687, 2025 and 1232; the packages lm_eval 0.4.0 (a JSON list
-in ``<model_args>_<task>.jsonl`` beside ``results.json``), 0.4.3, 0.4.6, 0.4.7 and 0.4.13.
+lm_eval/loggers/evaluation_tracker.py (034ab036), lm_eval/result_schema.py (293c9dfb, the schema of both files),
+lm_eval/logging/evaluation_tracker.py (0024bec9, ``samples_<task>_<date>.json``), pull request 3885 (scores as text)
+and issues 1687, 2025, 1232 and 1493; the packages lm_eval 0.4.0 (a JSON list in ``<model_args>_<task>.jsonl`` beside
+``results.json``), 0.4.3, 0.4.6, 0.4.7, 0.4.11 and 0.4.13.
 """
 
 import json
@@ -38,6 +40,8 @@ MODEL_KEYS = ("peft", "delta", "pretrained", "model", "path", "engine")
 """The harness names a model by the first of these among its arguments."""
 NO_METRIC = "bypass"
 """What ``--predict_only`` logs in place of a metric."""
+ANY = (object, bool)
+"""Kinds of a field that only has to be there: `need` takes a boolean only where bool is named."""
 _DATE = re.compile(r"_(\d{4}-\d{2}-\d{2}T[\d.-]+)$")
 
 
@@ -81,18 +85,16 @@ def attempts(content: Any, path: Path, options: Options) -> Attempts:
     samples = [_sample(row, place, path) for place, row in _placed(content)]
     if not samples:
         raise NoAttempts(f"{path}: there is no sample in it; a board needs at least one")
-    labelled, ordered = _labelled(samples, _filters(figures), path)
-    chosen = pick((str(one.filter) for one in labelled), options.filter, "filter", "filters", str(path))
-    under = [one for one in labelled if one.filter == chosen]
+    under, chosen, ordered = _under_filter(samples, figures, options.filter, path)
     metric = pick(_metrics(under, figures), options.score, "score", "metrics", str(path))
     kept = [one for one in under if metric in one.scores or not one.named]
-    left = [one for one in under if not (metric in one.scores or not one.named)]
+    left = [one for one in under if metric not in one.scores and one.named]
     values = [_value(one, metric, path) for one in kept]
-    rate = _number(figures.get(f"{metric},{chosen}"))
+    rate, se = (_number(figures.get(f"{name},{chosen}")) for name in (metric, f"{metric}_stderr"))
     if ordered:
         _check_order(values, rate, chosen, path)
     about = _about(path, suite, stated)
-    header = _header(values, rate, _number(figures.get(f"{metric}_stderr,{chosen}")))
+    header = _header(values, rate, se)
     return from_records(
         [{**about, **_row(one, value, suite)} for one, value in zip(kept, values, strict=True)],
         [one.place for one in kept],
@@ -237,6 +239,15 @@ def _metrics(samples: Sequence[Sample], figures: Mapping[str, Any]) -> list[str]
     return [name for name in names if name in stated] or names
 
 
+def _under_filter(
+    samples: Sequence[Sample], figures: Mapping[str, Any], wanted: str | None, path: Path
+) -> tuple[list[Sample], str, bool]:
+    """Samples under the one filter, its name, and whether it was told from the order of rows."""
+    labelled, ordered = _labelled(samples, _filters(figures), path)
+    chosen = pick((str(one.filter) for one in labelled), wanted, "filter", "filters", str(path))
+    return [one for one in labelled if one.filter == chosen], chosen, ordered
+
+
 def _labelled(samples: Sequence[Sample], filters: Sequence[str], path: Path) -> tuple[list[Sample], bool]:
     """Samples with their filters, and whether those were told from the order of rows."""
     unnamed = [one for one in samples if one.filter is None]
@@ -283,6 +294,7 @@ def _row(sample: Sample, value: Any, suite: str) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float | None:
+    value = _plain(value)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
@@ -314,7 +326,6 @@ def _notes_of_task(there: int, metric: str, suite: str, stated: Mapping[str, Any
     if type(original) is int and original > there:
         said.append(f"{there} of the task's {original} documents were evaluated")
     if isinstance(better, dict) and better.get(metric) is False:
-        said.append(
-            f"of {metric!r} less is better: a success here is the worse answer; outcome_map={{0: 1, 1: 0}} turns it"
-        )
+        turn = "outcome_map={0: 1, 1: 0} turns it"
+        said.append(f"of {metric!r} less is better, and a success here is the worse answer: {turn}")
     return [f"{path.name}: {sentence}" for sentence in said]
