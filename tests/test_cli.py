@@ -191,6 +191,24 @@ def test_report_writes_a_page_and_its_numbers(run: Run, runs: Path, tmp_path: Pa
         assert stage in done.err
 
 
+def test_compare_of_two_files_names_each_side_by_its_own_config(run: Run, write: Callable[..., Path]) -> None:
+    rows = "config,task,run,outcome\n"
+    old = write(rows + "".join(f"v1,t{i},1,{int(i % 3 == 0)}\n" for i in range(30)), "old.csv")
+    new = write(rows + "".join(f"v2,t{i},1,{int(i % 3 != 1)}\n" for i in range(30)), "new.csv")
+    done = run("compare", new, old, "--json", "--quiet")
+    assert done.code == 0, done.err
+    (value,) = done.json["values"]
+    assert (value["a"], value["b"]) == ("v2 (new.csv)", "v1 (old.csv)")
+
+
+def test_remedies_are_as_typed_on_the_command_line(run: Run, write: Callable[..., Path]) -> None:
+    rows = "config,task,run,outcome\na,t,1,0.5\n"
+    assert "say which pass with --read threshold=" in run("describe", write(rows)).err
+    assert "name it with --column task=" in run("describe", write(rows.replace("task", "thing"))).err
+    twice = write("config,task,run,outcome\na,t,1,1\na,t,1,0\n")
+    assert "with --column shard=COLUMN, or keep one with --read duplicates=first" in run("describe", twice).err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

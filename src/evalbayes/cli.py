@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalbayes import __version__, commands
-from evalbayes.console import open_source, progress
+from evalbayes.console import as_typed, open_source, progress
 from evalbayes.errors import EvalbayesError, SamplingError
 from evalbayes.options import (
     Assume,
@@ -297,7 +297,7 @@ def main() -> None:
     try:
         app(prog_name="evalbayes")
     except EvalbayesError as error:
-        _fail(str(error), 1 if isinstance(error, SamplingError) else 2)
+        _fail(as_typed(str(error)), 1 if isinstance(error, SamplingError) else 2)
     except BrokenPipeError:
         _mute()
         sys.exit(141)
@@ -312,7 +312,7 @@ def _warn(
 ) -> None:
     """Say a warning of this package as a sentence; of others' nothing, for they are about code."""
     if category is UserWarning:
-        print(f"evalbayes: {' '.join(str(message).split())}", file=sys.stderr)
+        print(f"evalbayes: {as_typed(' '.join(str(message).split()))}", file=sys.stderr)
 
 
 def _end(number: int, _: FrameType | None) -> None:

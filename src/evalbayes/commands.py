@@ -120,7 +120,10 @@ def compare(
             raise ArgumentError(f"compare: {first} and {second} are one source; give two")
         pairs, _ = paired(boards[1], boards[0])
         board = joined(boards[1], boards[0], pairs, (f" ({old})", f" ({new})"))
-        names = {name: (f"{name} ({new})", f"{name} ({old})") for name in pairs}
+        # Each side under its own name: where each source has one config, the two may be called differently.
+        own = {f"{name} ({old})": f"{base} ({old})" for name, (base, _) in pairs.items()}
+        board = board.assign_coords(config=[own.get(name, name) for name in board["config"].values.tolist()])
+        names = {name: (f"{name} ({new})", f"{base} ({old})") for name, (base, _) in pairs.items()}
         found = versus(board, names, progress=progress(quiet), **options)
     show(found.lines, found.table, form_of(form, as_json), found.numbers)
 

@@ -3,6 +3,7 @@
 import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 import xarray as xr
@@ -10,7 +11,16 @@ import xarray as xr
 from evalbayes.errors import OutcomesError
 from evalbayes.schema import scored_trials
 
-READING = ("reader", "attempt_rule", "duplicate_rule", "ignored_columns", "skipped", "notes")
+READING = (
+    "reader",
+    "column_rule",
+    "name_rule",
+    "attempt_rule",
+    "duplicate_rule",
+    "ignored_columns",
+    "skipped",
+    "notes",
+)
 """Attributes that say how a log was read, as text."""
 
 
@@ -192,5 +202,5 @@ def warn_of_variants(names: Mapping[str, Sequence[str]], source: str) -> None:
                 f"{source}: {dim} names {'; '.join(groups[:3])} may be one{more}; they are kept apart, "
                 f"merge them with {dim}_map= if they are",
                 UserWarning,
-                stacklevel=4,
+                skip_file_prefixes=(str(Path(__file__).parent),),
             )

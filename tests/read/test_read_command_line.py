@@ -26,14 +26,15 @@ def test_describe_is_a_summary_that_a_person_can_check(run, folder):
     assert said[3:] == [
         "reader: table (csv): 2 files",
         "score: a score of at least 0.5 (less 1e-6) passes",
+        "columns: config is config, task is task, run is run, attempt is attempt, outcome is outcome",
         "runs: a row is identified by config, task, run",
         "attempts: the first scored attempt of a run counts; 1 set aside",
         "duplicates: rows of one run that differ: raise; 1 copies dropped",
         "board: 2 configs × 2 tasks, 3 scored runs; 1 of 4 cells empty, 3 with one run, 0 with more (at most 1)",
-        said[9],
+        said[10],
         "not used: grader",
     ]
-    assert said[9].startswith("left out: notes.txt: a .txt file is no log")
+    assert said[10].startswith("left out: notes.txt: a .txt file is no log")
     facts = run("describe", folder, "--read", "threshold=0.5", "--json").json
     assert facts["board"]["n_attempts_set_aside"] == 1
     assert facts["attrs"]["skipped"].startswith("notes.txt")

@@ -186,6 +186,7 @@ def test_case_1_errored_samples_are_errors_even_where_they_carry_a_score(log):
     assert described.observed.item() == 0.5
     assert (described.observed_lower.item(), described.observed_upper.item()) == (0.25, 0.75)
     assert described.attrs["n_scores_overruled_by_status"] == 1
+    assert "log.eval: samples ended by an error: server 1, x 1" in board.attrs["notes"]
 
 
 def test_samples_without_any_score_are_named_and_follow_the_policy(log):
@@ -282,7 +283,7 @@ def test_the_same_bytes_twice_count_once(log, tmp_path):
     (tmp_path / "copy.eval").write_bytes(path.read_bytes())
     board = read(tmp_path)
     assert board.trials.item() == 1
-    assert board.attrs["skipped"] == "log.eval: the same bytes as copy.eval"
+    assert board.attrs["skipped"] == "log.eval: a copy of copy.eval"
 
 
 # -- files

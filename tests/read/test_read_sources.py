@@ -297,3 +297,53 @@ def test_a_format_that_was_named_picks_the_logs_of_a_folder(folder):
     board = read(folder, format="csv")
     assert board.config.values.tolist() == ["x"]
     assert "b/two.jsonl: a log of format jsonl, not csv" in board.attrs["skipped"]
+
+
+def test_the_same_bytes_of_two_configs_are_two_configs(tmp_path):
+    """The config is the folder's name: equal results are no copy of one another."""
+    for name in ("m1", "m2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "eval_results.json").write_text(json.dumps({"owner__repo-1": True, "owner__repo-2": False}))
+    board = read(tmp_path)
+    assert board.config.values.tolist() == ["m1", "m2"]
+    assert board.successes.values.tolist() == [[1, 0], [1, 0]]
+    (tmp_path / "m1" / "copy.json").write_bytes((tmp_path / "m1" / "eval_results.json").read_bytes())
+    again = read(tmp_path)
+    assert again.trials.values.tolist() == [[1, 1], [1, 1]]
+    assert "a copy of m1/copy.json" in again.attrs["skipped"]
+
+
+@pytest.mark.parametrize("name", ["score", "field", "filter", "part"])
+def test_an_option_that_nothing_takes_is_refused(folder, name):
+    with pytest.raises(OutcomesError, match=f"{name}= has no effect on csv, jsonl: takes none of score="):
+        read(folder, **{name: "x"})
+
+
+@pytest.mark.parametrize(
+    "how", [{"threshold": 0.5}, {"attempts": "best"}, {"duplicates": "last"}, {"config": "model"}, {"measures": "x"}]
+)
+def test_a_saved_board_is_not_read_again_under_other_rules(folder, tmp_path_factory, how):
+    path = tmp_path_factory.mktemp("saved") / "board.nc"
+    outcomes.save(read(folder), path)
+    with pytest.raises(OutcomesError, match=f"{next(iter(how))}= has no effect on a saved board"):
+        read(path, **how)
+    assert read(path, errors="failure").attrs["error_policy"] == "failure"
+
+
+def test_what_was_decided_is_on_the_board(write):
+    path = write("model,question,correct,latency\nGPT,1,yes,3\nb,1,maybe,4\n")
+    names = {"GPT": "gpt", "X": "y"}
+    board = read(path, task="question", outcome_map={"maybe": None}, config_map=names, measures="latency")
+    assert board.attrs["column_rule"] == "task is question, config is model, outcome is correct"
+    assert board.attrs["score_rule"] == "1 passes, 0 fails; maybe is None"
+    assert board.attrs["name_rule"] == "GPT is gpt, X is y"
+    assert board.attrs["notes"] == "config_map: 'X' is the name of no config"
+    assert board.latency.values.tolist() == [[3], [4]]
+
+
+def test_what_is_no_path_is_refused(tmp_path):
+    import pandas as pd
+
+    for source in (pd.DataFrame({"config": ["a"]}), 3, [3]):
+        with pytest.raises(ValueError, match=r"is no path; .*outcomes\.from_table"):
+            read(source)

@@ -143,7 +143,8 @@ def test_errors_of_this_harness_and_suspected_infrastructure_are_told():
     assert made.rows["failure_reason"].tolist() == [None, "out_of_memory", None, None]
     assert any("1 instances have no score" in note and "errors='failure'" in note for note in made.notes)
     assert any(f"{B} failed where the environment may have" in note for note in made.notes)
-    assert read(report(error=())).notes == []
+    said = "gpt-4.1.first.json: 1 of 4 instances were not submitted and are tasks without an attempt; "
+    assert read(report(error=())).notes == [f"{said}the harness counts them as unresolved (1/4)"]
 
 
 def test_a_prediction_without_any_outcome_is_skipped_and_unknown_fields_are_passed_over():

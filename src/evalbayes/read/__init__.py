@@ -119,8 +119,9 @@ def read(
     (['001', '1'], [[1, 0]])
     """
     check_policy(errors)
+    measures = [measures] if isinstance(measures, str) else list(measures)
     if format is not None and format not in formats.NAMES:
-        raise OutcomesError(f"{source}: format {format!r} is unknown; use one of {', '.join(formats.NAMES)}")
+        raise OutcomesError(f"{_name(source)}: format {format!r} is unknown; use one of {', '.join(formats.NAMES)}")
     columns: table.Named = {
         "config": config,
         "task": task,
@@ -149,10 +150,21 @@ def read(
     options = Options(score=score, field=field, filter=filter, part=part, manifest=tasks)
     files = find(source)
     parts, boards, skipped = _opened(files, format, options, columns, progress or (lambda _: None))
+    formats.check_taken(options, [part.format for part in parts] + ["board"] * bool(boards))
+    if not parts:
+        _refuse_rules(rules, columns)
     if parts:
         boards.append(board_of(parts, rules, Asked(_name(source), len(files) > 1, tasks, config is not None)))
     board = _one(boards, errors)
     return _with_skipped(board, skipped)
+
+
+def _refuse_rules(rules: Rules, columns: table.Named) -> None:
+    """Refuse rules for saved boards alone: they were read under their own."""
+    usual = {"attempts": "first", "duplicates": "raise", "measures": (), "errors": rules.get("errors")}
+    given = [name for name, value in rules.items() if value is not None and value != usual.get(name) and value != []]
+    if given := [*given, *(role for role, column in columns.items() if column is not None)]:
+        raise OutcomesError(f"{given[0]}= has no effect on a saved board, which was read already; read its logs again")
 
 
 def _opened(
@@ -172,9 +184,6 @@ def _opened(
         if time.monotonic() > said + SECONDS_BETWEEN:
             said = time.monotonic()
             say(f"reading file {i:,} of {len(files):,}: {name}")
-        if path in same:
-            skipped.append((name, f"the same bytes as {same[path]}"))
-            continue
         try:
             found, content = (format, None) if format and asked else formats.sniff(path)
             if found != (format or found):
@@ -189,11 +198,23 @@ def _opened(
                 raise
             skipped.append((name, _reason(error, str(path))))
             continue
+        # The same bytes are a copy only where they say the same: a config may be in the name of a file or a folder.
+        if path in same and any(made.rows.equals(part.attempts.rows) for part in parts if part.name == same[path]):
+            skipped.append((name, f"a copy of {same[path]}"))
+            continue
         parts.append(part_of(str(path), name, found, made, columns))
         skipped += [(f"{name}: {what}" if len(files) > 1 else what, why) for what, why in made.skipped]
+    folders = {Path(part.path).parent for part in parts}
+    paths = {name: path for path, name, _ in files}
+    skipped = [(name, why) for name, why in skipped if not _beside(paths.get(name), folders)]
     if not (parts or boards):
         raise OutcomesError(f"{files[0].path.parent}: no log that can be read here; {skipped_lines(skipped[:5])}")
     return parts, boards, skipped
+
+
+def _beside(path: Path | None, folders: set[Path]) -> bool:
+    """Whether a file that holds no attempt belongs to a log in its folder, and was read with it."""
+    return path is not None and path.parent in folders and any(map(path.match, formats.COMPANIONS))
 
 
 def _reason(error: Exception, path: str) -> str:

@@ -57,6 +57,22 @@ LINES: dict[str, ModuleType] = {
 """Formats of JSON lines."""
 NAMES = (*table.FORMATS, "board", "inspect", *dict.fromkeys([*DOCUMENTS, *LINES]))
 
+TAKES: dict[str, tuple[str, ...]] = {
+    "inspect": ("score", "field"),
+    "lm_eval": ("score", "filter"),
+    "helm": ("score", "part"),
+    "every_eval_ever": ("score", "field", "part"),
+    "evalplus": ("score",),
+    "hal": ("score",),
+    "harbor": ("score",),
+    "metr": ("score",),
+    "swe_bench_site": ("part",),
+}
+"""Which of score, field, filter and part a format takes; tables and the others take none."""
+
+COMPANIONS = ("run_metadata.json", "run_spec.json", "results_*.json", "results.json", "*_result.json")
+"""Names of files that belong to a log beside them, and are read with it."""
+
 _OTHER = (
     *(".md", ".txt", ".py", ".ipynb", ".html", ".log", ".yaml", ".yml", ".toml", ".png", ".svg", ".pdf", ".sh"),
     *(".pkl", ".pickle", ".pt", ".npy", ".npz"),
@@ -159,6 +175,22 @@ def _is_row(content: dict[str, Any]) -> bool:
     except OutcomesError:
         return False
     return True
+
+
+def check_taken(options: Options, found: Iterable[str]) -> None:
+    """Refuse an option that no format of the files takes: it would have no effect.
+
+    Raises
+    ------
+    OutcomesError
+        Naming the option, the formats, and what they take.
+    """
+    read = list(dict.fromkeys(found))
+    taken = {name for format in read for name in TAKES.get(format, ())}
+    for name in ("score", "field", "filter", "part"):
+        if getattr(options, name) is not None and name not in taken:
+            takes = ", ".join(f"{one}=" for one in sorted(taken)) or "none of score=, field=, filter=, part="
+            raise OutcomesError(f"{name}= has no effect on {', '.join(read)}: takes {takes}; leave it out")
 
 
 def open_attempts(path: Path, format: str, content: Any, options: Options, named: table.Named) -> Attempts:

@@ -10,6 +10,7 @@ mixed up: see ``variants``.
 import json
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,7 +74,12 @@ def attempts(path: Path, options: Options) -> Attempts:
         rule=chosen,
         tasks=[f"{suite}/{name}" for name in (log.eval.dataset.sample_ids or [])],
         header=_header(log, scorer, values),
-        notes=[*_planned(log, summaries, path), *_headers(log, path), *_unscored(missing, path)],
+        notes=[
+            *_planned(log, summaries, path),
+            *_errors(summaries, path),
+            *_headers(log, path),
+            *_unscored(missing, path),
+        ],
         letters=LETTERS,
         variants=VARIANTS,
     )
@@ -162,6 +168,15 @@ def _planned(log: "EvalLog", summaries: "Sequence[EvalSampleSummary]", path: Pat
         present = f"{len(summaries)} of {planned} planned runs are present (epochs={epochs})"
         said.append(f"{path.name}: {present}; runs are counted from the samples")
     return said
+
+
+def _errors(summaries: "Sequence[EvalSampleSummary]", path: Path) -> list[str]:
+    """Say what kinds of error samples ended with: one that was cancelled because another crashed is no crash."""
+    kinds = Counter(
+        str(sample.error).partition("(")[0].partition(":")[0].strip()[:40] for sample in summaries if sample.error
+    )
+    said = words.shown([f"{kind or 'unnamed'} {count}" for kind, count in kinds.items()], 5)
+    return [f"{path.name}: samples ended by an error: {said}"] * bool(kinds)
 
 
 def _headers(log: "EvalLog", path: Path) -> list[str]:

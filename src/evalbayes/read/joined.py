@@ -48,9 +48,9 @@ def part_of(path: str, name: str, format: str, attempts: Attempts, named: Named)
         if column is None or format in FORMATS:  # a table has looked for its columns itself
             continue
         given = [column] if isinstance(column, str) else list(column)
-        if lost := [one for one in given if one and one not in rows]:
-            present = words.shown(map(str, rows.columns))
-            raise OutcomesError(f"{path}: column {lost[0]!r} is not there; those of a {format} log are {present}")
+        if lost := [one for one in given if one and one not in rows and one != FILE]:
+            present = words.shown([*map(str, rows.columns), FILE])
+            raise OutcomesError(f"{path}: column {lost[0]!r} is not there; the {format} log has {present}")
         columns.pop(role, None)
         columns |= {role: column} if column else {}
     return Part(path, name, format, attempts, columns)
@@ -108,7 +108,7 @@ def _board(parts: list[Part], rules: Rules, asked: Asked) -> xr.Dataset:
         _check_variants(df, columns, place, list(variants))
     df, columns = _numbered_invocations(df, columns)
     said = [f"{len(split)} tasks are there in several versions, which are kept apart as TASK@VERSION"] * bool(split)
-    notes = [*_grouped(chain.from_iterable(part.attempts.notes for part in parts)), *said]
+    notes = [*_grouped(chain.from_iterable(part.attempts.notes for part in parts)), *said, *_unused(df, columns, rules)]
     names = rules.get("task_map") or {}
     known = _tasks(parts, split) if asked.manifest is None else _manifest(asked.manifest, df, columns, names, place)
     board = from_rows(
@@ -121,7 +121,7 @@ def _board(parts: list[Part], rules: Rules, asked: Asked) -> xr.Dataset:
         tasks=[names.get(task, task) for task in known],
         about={"notes": "\n".join(notes), **_header(parts, rules)},
     )
-    return _told(board, parts, copies)
+    return _told(board, parts, copies, rules)
 
 
 def _prepared(part: Part, given: Mapping[Any, Any]) -> Part:
@@ -147,11 +147,31 @@ def _grouped(notes: Iterable[str]) -> list[str]:
     return skipped_lines([(name, text) for name, _, text in split]).splitlines()
 
 
-def _told(board: xr.Dataset, parts: Sequence[Part], copies: int) -> xr.Dataset:
+def _told(board: xr.Dataset, parts: Sequence[Part], copies: int, rules: Rules) -> xr.Dataset:
     said = "; ".join(dict.fromkeys(part.attempts.rule for part in parts if part.attempts.rule))
     attrs = {"n_files": len(parts), "n_duplicates_dropped": int(board.attrs["n_duplicates_dropped"]) + copies}
-    rule = {"score_rule": f"{said}; {board.attrs['score_rule']}"} if said else {}
-    return board.assign_attrs(attrs | rule)
+    mapped = ", ".join(f"{word} is {score}" for word, score in (rules.get("outcome_map") or {}).items())
+    rule = "; ".join(text for text in (said, board.attrs["score_rule"], mapped) if text)
+    names = [f"{was} is {name}" for kind in ("config_map", "task_map") for was, name in (rules.get(kind) or {}).items()]
+    tables = [part for part in parts if part.format in FORMATS]
+    roles = [f"{role} is {_said(column)}" for role, column in tables[0].columns.items()] if tables else []
+    more = {"name_rule": words.shown(names), "column_rule": ", ".join(roles)}
+    return board.assign_attrs(attrs | {"score_rule": rule} | {name: text for name, text in more.items() if text})
+
+
+def _said(column: Any) -> str:
+    return " + ".join(_listed(column))
+
+
+def _unused(df: pd.DataFrame, columns: Mapping[str, Any], rules: Rules) -> list[str]:
+    """New names for what is not there: most likely a slip."""
+    said = []
+    for role, kind in (("config", "config_map"), ("task", "task_map")):
+        column = columns[role]
+        there = {str(name) for name in df[column].unique()} if isinstance(column, str) else set()
+        lost = [str(name) for name in (rules.get(kind) or {}) if isinstance(column, str) and str(name) not in there]
+        said += [f"{kind}: {words.shown(map(repr, lost), 5)} is the name of no {role}"] * bool(lost)
+    return said
 
 
 def _aligned(parts: Sequence[Part]) -> tuple[dict[str, Any], list[pd.DataFrame]]:
@@ -164,11 +184,12 @@ def _aligned(parts: Sequence[Part]) -> tuple[dict[str, Any], list[pd.DataFrame]]
             raise OutcomesError(
                 f"{part.path}: {joined[0]} has several columns here and not in other files; read it apart"
             )
-        rename = {str(column): role for role, column in part.columns.items()}
+        rename = {str(column): role for role, column in part.columns.items() if column != FILE}
         others = {name: f"{name}_" for name in set(part.columns) - set(rename) if name in part.attempts.rows}
         frames.append(part.attempts.rows.rename(columns=others | rename))
     roles = dict.fromkeys(chain.from_iterable(part.columns for part in parts))
-    return {role: role for role in roles}, frames
+    by_file = {role for part in parts for role, column in part.columns.items() if column == FILE}
+    return {role: FILE if role in by_file else role for role in roles}, frames
 
 
 def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -209,7 +230,7 @@ def _without_copies(
         return df, place, 0
     known = df[UUID].notna()
     facts = [UUID, *_listed(columns["config"]), columns["task"], columns["outcome"]]
-    again = df[facts].map(str).duplicated() & known
+    again = df[facts].apply(_text).duplicated() & known
     kept = np.flatnonzero(~again.to_numpy())
     return df.iloc[kept].reset_index(drop=True), lambda row: place(int(kept[row])), int(again.sum())
 
@@ -225,7 +246,7 @@ def _check_variants(
     there = [name for name in variants if name in df]
     cell = df.groupby([*_listed(columns["config"]), columns["task"]], sort=False, dropna=False)
     for name in there:
-        text = df[name].fillna("").map(str)
+        text = _text(df[name].fillna(""))
         first = text.groupby(cell.ngroup()).transform("first")
         other = (text != first).to_numpy()
         if other.any():
@@ -238,13 +259,18 @@ def _check_variants(
             )
 
 
+def _text(column: pd.Series) -> pd.Series:
+    """Values as Python text, which holds what pandas' own text cannot, such as a lone surrogate."""
+    return pd.Series([str(value) for value in column], index=column.index, dtype=object)
+
+
 def _numbered_invocations(df: pd.DataFrame, columns: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Where a cell was evaluated more than once, each evaluation's number within the cell becomes part of the run."""
     if INVOCATION not in df or "shard" in columns:
         return df, columns
     cell = df.groupby([*_listed(columns["config"]), columns["task"]], sort=False, dropna=False).ngroup()
-    name = df[INVOCATION].map(str)
-    order = df[columns["attempt"]].map(str) if "attempt" in columns else pd.Series(np.arange(len(df)), df.index)
+    name = _text(df[INVOCATION])
+    order = _text(df[columns["attempt"]]) if "attempt" in columns else pd.Series(np.arange(len(df)), df.index)
     rows = pd.DataFrame({"cell": cell, "when": order.groupby(name).transform("min"), "name": name})
     found = rows.drop_duplicates(["cell", "name"]).sort_values(["cell", "when", "name"])
     found["number"] = found.groupby("cell").cumcount() + 1
@@ -258,9 +284,9 @@ def _versions_apart(df: pd.DataFrame, columns: Mapping[str, Any]) -> tuple[pd.Da
     """A task of two versions is two tasks: their names end in @version. Returns the names that were split."""
     if VERSION not in df:
         return df, set()
-    known = df[VERSION].notna() & (df[VERSION].map(str) != "")
-    version = df[VERSION].map(str).where(known)
-    task = df[columns["task"]].map(str)
+    known = df[VERSION].notna() & (_text(df[VERSION]) != "")
+    version = _text(df[VERSION]).where(known)
+    task = _text(df[columns["task"]])
     several = (version.groupby(task).transform("nunique") > 1) & known
     if not several.any():
         return df, set()
@@ -298,7 +324,7 @@ def _manifest(
     place: Callable[[int], str],
 ) -> list[str]:
     """All tasks of the manifest; a row of another, under its new name too, is refused."""
-    task = df[columns["task"]].map(str)
+    task = _text(df[columns["task"]])
     known = {*manifest, *(names.get(task, task) for task in manifest)}
     words.refuse(
         ~(task.isin(known) | task.map(lambda name: names.get(name, name)).isin(known)).to_numpy(),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from evalbayes.errors import OutcomesError
+from evalbayes.errors import ArgumentError, OutcomesError
 
 Named = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -30,7 +30,13 @@ def find(source: Named) -> list[File]:
     OutcomesError
         If there is no such file, or a folder or glob has none.
     """
-    sources = [source] if isinstance(source, str | os.PathLike) else list(source)
+    listed = not isinstance(source, str | os.PathLike)
+    sources = list(source) if listed and isinstance(source, Sequence) else [source]
+    for one in sources:
+        if not isinstance(one, str | os.PathLike):
+            what = type(one).__name__
+            remedy = "give paths of logs, or rows of a table to outcomes.from_table"
+            raise ArgumentError(f"read: a {what} is no path; {remedy}")
     if not sources:
         raise OutcomesError("read: there is no source; name a file, a glob or a folder")
     found: dict[Path, bool] = {}

@@ -208,6 +208,12 @@ def _notes(content: Mapping[str, Any], lists: Mapping[str, Sequence[str]], path:
     total = content.get("total_instances")
     if type(total) is int and total != len(known):
         said.append(f"{path.name}: its header says {total} instances, its lists name {len(known)}")
+    if (absent := content.get("incomplete_ids")) and type(total) is int and isinstance(absent, list):
+        solved = len(lists.get("resolved_ids", ()))
+        said.append(
+            f"{path.name}: {len(absent)} of {total} instances were not submitted and are tasks without an attempt; the "
+            f"harness counts them as unresolved ({solved}/{total})"
+        )
     if errors := lists.get("error_ids"):
         said.append(
             f"{path.name}: {len(errors)} instances have no score, which for this harness may also be a patch that "

@@ -10,19 +10,23 @@ simulation                                                     outcome
 =============================================================  ======================================================
 ``termination_reason`` is infrastructure_error or              no score, whatever the reward: tau2-bench leaves these
 context_window_exceeded                                        out of its rates
-no ``reward_info``, or null                                    no score
+no ``reward_info``, or null, or a reward that is null or NaN   no score
 anything else, as too_many_errors, max_steps or timeout        the reward, which tau2-bench sets to 0 for a run that
                                                                did not end by agent or user
 =============================================================  ======================================================
 
 Several files of one model and domain are further runs, told apart by the time of the file; a simulation is known again
-by its ``id``. What makes another config of the same model is never mixed up: see ``variants``.
+by its ``id``. What makes another config of the same model is never mixed up: see ``variants``. Sets of tasks of one
+domain, as translated ones, share their ids: ``info.task_set_name``, where it is there, is the version of a task.
 
-Evidence: sierra-research/tau2-bench src/tau2/data_model/simulation.py (82971646, older; 143a213f, newer),
-runner/progress.py (143a213f), evaluator/evaluator.py (81adbc34).
+Evidence: sierra-research/tau2-bench src/tau2/data_model/simulation.py (82971646, older; 143a213f, newer), issue 159 and
+pull request 360 for context_window_exceeded, metrics/agent_metrics.py (26ac2bc2), runner/progress.py (143a213f),
+evaluator/evaluator.py (81adbc34), scripts/evaluate_trajectories.py (2b80cb1f) for the sets of tasks.
 """
 
 import json
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,7 +37,10 @@ from evalbayes.read.attempts import Attempts, NoAttempts, Options, from_records,
 
 NOT_RUN = ("infrastructure_error", "context_window_exceeded")
 """Reasons of runs that tau2-bench does not evaluate."""
-VARIANTS = ("agent", "agent_args", "user_model", "user_args", "retrieval_config", "speech_complexity")
+VARIANTS = (
+    *("agent", "agent_args", "user_model", "user_args", "retrieval_config", "retrieval_args", "speech_complexity"),
+    *("voice_provider", "reasoning_effort"),
+)
 """What makes another config of the same model."""
 DISCARDED = "hallucination_discarded"
 """The folder of runs that were made again because the simulated user made things up."""
@@ -62,21 +69,22 @@ def attempts(content: Any, path: Path, options: Options) -> Attempts:
         raise NoAttempts(f"{path}: a run that tau2-bench discarded and made again; read the results file instead")
     info = need(content, "info", dict, str(path))
     domain = need(need(info, "environment_info", dict, f"{path}, info"), "domain_name", str, f"{path}, info")
-    facts = {**_facts(info, path), **_when(content), "suite": domain}
-    name, simulations = _listed(content, path)
+    facts = {**_facts(info, path), **_when(content), "suite": domain, "task_version": _task_set(info, domain)}
+    key, simulations = _listed(content, path)
     records, places = [], []
     for i, simulation in enumerate(simulations, 1):
-        record = _row(simulation, domain, f"{path}, {name}, entry {i}", indexed=name == "simulation_index")
+        record = _row(simulation, domain, f"{path}, {key}, entry {i}", indexed=key == "simulation_index")
         records.append({**facts, **record})
-        places.append(f"{name}, entry {i} (task {record['task']}, trial {record['run'] or 'unnumbered'})")
-    tasks = [f"{domain}/{task['id']}" for task in content.get("tasks") or [] if isinstance(task, Mapping)]
+        places.append(f"{key}, entry {i} (task {record['task']}, trial {record['run'] or 'unnumbered'})")
+    tasks = _known(content, domain)
+    name = f"{path.absolute().parent.name}/{path.name}"
     return from_records(
         records,
         places,
         path,
         rule="reward",
         tasks=tasks,
-        notes=[*_unscored(records, path), *_planned(info, records, tasks, path)],
+        notes=[*_unscored(records, name), *_planned(info, records, tasks, name)],
         variants=VARIANTS,
     )
 
@@ -84,10 +92,9 @@ def attempts(content: Any, path: Path, options: Options) -> Attempts:
 def _facts(info: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """What the header says of every simulation."""
     agent = need(info, "agent_info", dict, f"{path}, info")
-    model = agent.get("llm")
-    if model is None:
-        voice = info.get("audio_native_config")
-        model = voice.get("model") if isinstance(voice, Mapping) else None
+    found = info.get("audio_native_config")
+    voice = found if isinstance(found, Mapping) else {}
+    model = voice.get("model") if agent.get("llm") is None else agent["llm"]
     if not isinstance(model, str):
         raise OutcomesError(f"{path}, info.agent_info: no 'llm' names the model; write its name there")
     user = info.get("user_info")
@@ -99,12 +106,28 @@ def _facts(info: Mapping[str, Any], path: Path) -> dict[str, Any]:
         "user_model": user.get("llm"),
         "user_args": _text(user.get("llm_args")),
         "retrieval_config": info.get("retrieval_config"),
+        "retrieval_args": _text(info.get("retrieval_config_kwargs")),
         "speech_complexity": info.get("speech_complexity"),
+        "voice_provider": voice.get("provider"),
+        "reasoning_effort": voice.get("reasoning_effort"),
     }
 
 
 def _text(values: Any) -> str | None:
     return json.dumps(values, sort_keys=True) if values else None
+
+
+def _task_set(info: Mapping[str, Any], domain: str) -> str:
+    """The set that the tasks are of: by default the one that is called as the domain."""
+    name = info.get("task_set_name")
+    return name if isinstance(name, str) and name else domain
+
+
+def _known(content: Mapping[str, Any], domain: str) -> list[str]:
+    """Tasks that were to be run, as far as they are named."""
+    listed = content.get("tasks")
+    named = [task.get("id") for task in listed if isinstance(task, Mapping)] if isinstance(listed, list) else []
+    return [f"{domain}/{name}" for name in named if isinstance(name, str | int)]
 
 
 def _when(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,8 +149,8 @@ def _listed(content: Mapping[str, Any], path: Path) -> tuple[str, Sequence[Any]]
 
 def _row(simulation: Any, domain: str, place: str, *, indexed: bool) -> dict[str, Any]:
     task = need(simulation, "task_id", (str, int), place)
-    trial, reason = simulation.get("trial"), simulation.get("termination_reason")
-    reward = simulation.get("reward") if indexed else _reward(simulation, place)
+    trial = need(simulation, "trial", (str, int, type(None)), place) if "trial" in simulation else None
+    reward, reason = _reward(simulation, place, indexed=indexed), simulation.get("termination_reason")
     missing = reward is None or reason in NOT_RUN
     return {
         "task": f"{domain}/{task}",
@@ -142,34 +165,31 @@ def _row(simulation: Any, domain: str, place: str, *, indexed: bool) -> dict[str
     }
 
 
-def _reward(simulation: Mapping[str, Any], place: str) -> Any:
-    """The reward; None where the run was not judged."""
-    judged = simulation.get("reward_info")
-    return None if judged is None else need(judged, "reward", (int, float), f"{place}, reward_info")
+def _reward(simulation: Mapping[str, Any], place: str, *, indexed: bool) -> float | None:
+    """The reward, which an entry of the index has itself; None where the run was not judged."""
+    judged, place = (simulation, place) if indexed else (simulation.get("reward_info"), f"{place}, reward_info")
+    if judged is None or (indexed and "reward" not in judged):
+        return None
+    reward = need(judged, "reward", (int, float, type(None)), place)
+    return None if reward is None or math.isnan(reward) else reward
 
 
-def _binary(reward: Any) -> Any:
+def _binary(reward: float | None) -> float | None:
     """A reward as tau2-bench judges it: within 1e-6 of 1 is 1, also just above it."""
-    return 1.0 if isinstance(reward, int | float) and abs(reward - 1) <= 1e-6 else reward
+    return 1.0 if reward is not None and abs(reward - 1) <= 1e-6 else reward
 
 
-def _unscored(records: Sequence[Mapping[str, Any]], path: Path) -> list[str]:
+def _unscored(records: Sequence[Mapping[str, Any]], name: str) -> list[str]:
     """Say how many runs have no score, and why."""
-    counts: dict[str, int] = {}
-    for record in records:
-        if record["status"] == "error":
-            reason = record["termination_reason"]
-            why = str(reason) if reason in NOT_RUN else "no reward"
-            counts[why] = counts.get(why, 0) + 1
+    reasons = (record["termination_reason"] for record in records if record["status"] == "error")
+    counts = Counter(reason if reason in NOT_RUN else "no reward" for reason in reasons)
     said = words.shown([f"{why} {count}" for why, count in counts.items()])
-    return [f"{path.name}: {sum(counts.values())} of {len(records)} simulations have no score ({said})"] * bool(counts)
+    return [f"{name}: {counts.total()} of {len(records)} simulations have no score ({said})"] * bool(counts)
 
 
-def _planned(
-    info: Mapping[str, Any], records: Sequence[Mapping[str, Any]], tasks: Sequence[str], path: Path
-) -> list[str]:
+def _planned(info: Mapping[str, Any], records: Sequence[Any], tasks: Sequence[str], name: str) -> list[str]:
     """Say when fewer simulations are there than were planned."""
     trials = info.get("num_trials")
     planned = trials * len(tasks) if isinstance(trials, int) else 0
-    said = f"{path.name}: {len(records)} of {planned} planned simulations are present (num_trials={trials})"
+    said = f"{name}: {len(records)} of {planned} planned simulations are present (num_trials={trials})"
     return [said] * (len(records) < planned)

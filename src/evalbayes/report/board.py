@@ -31,7 +31,7 @@ class Board:
     @property
     def covered(self) -> str:
         """The share of cells with a scored run, never rounded up to all of them."""
-        return percent(np.floor(1000 * self.scored / self.cells) / 1000)
+        return _floored(self.scored / self.cells)
 
     @property
     def coverage_line(self) -> str:
@@ -41,7 +41,7 @@ class Board:
         if not partial:
             return said
         entries = "1 config lacks" if partial == 1 else f"{partial} configs lack"
-        return f"{said}; {entries} some tasks, the worst is scored on {percent(float(self.coverage.min()))} of them"
+        return f"{said}; {entries} some tasks, the worst is scored on {_floored(float(self.coverage.min()))} of them"
 
     @property
     def error_line(self) -> str:
@@ -53,6 +53,10 @@ class Board:
     def policies(self) -> list[str]:
         """Return the lines that every printed table carries."""
         return [f"source: {self.source}", self.error_line, f"coverage: {self.coverage_line}"]
+
+
+def _floored(share: float) -> str:
+    return percent(np.floor(1000 * share + 1e-9) / 1000)
 
 
 def board_of(counts: xr.Dataset, attrs: Mapping[Any, Any]) -> Board:
@@ -86,11 +90,15 @@ def how_read(described: xr.Dataset) -> list[str]:
     """Return what a person needs to check a reading, from `outcomes.describe`: what was found, counted and left out."""
     facts = described.attrs
     size = f"{facts['n_configs']:,} configs × {facts['n_tasks']:,} tasks, {facts['n_trials']:,} scored runs"
+    if facts["error_policy"] == "failure":
+        size += f" and {facts['n_errors']:,} errors that count as failures"
     empty = f"{facts['n_cells_empty']:,} of {facts['n_cells']:,} cells empty"
     cells = f"{facts['n_cells_single_run']:,} with one run, {facts['n_cells_repeated']:,} with more"
     said = {
         "reader": facts["reader"],
         "score": facts["score_rule"],
+        "columns": facts["column_rule"],
+        "new names": facts["name_rule"],
         "runs": facts["run_rule"],
         "attempts": facts["attempt_rule"] and f"{facts['attempt_rule']}; {facts['n_attempts_set_aside']:,} set aside",
         "duplicates": facts["duplicate_rule"]
