@@ -100,7 +100,7 @@ def test_the_score_before_it_was_cut_needs_a_rule(tmp_path):
     with pytest.raises(OutcomesError, match=r"runs\.jsonl, line 1: outcomes between 0 and 1: .*threshold="):
         board(tmp_path, *runs, score="score_cont")
     assert board(tmp_path, *runs, score="score_cont", rules={"threshold": 0.5}).successes.item() == 1
-    with pytest.raises(OutcomesError, match="no score 'points' among its scores score_binarized, score_cont"):
+    with pytest.raises(OutcomesError, match=r"no score 'points' among its scores score_binarized, score_cont"):
         board(tmp_path, *runs, score="points")
 
 

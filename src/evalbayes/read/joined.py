@@ -14,11 +14,21 @@ from evalbayes.combination import combine
 from evalbayes.errors import OutcomesError
 from evalbayes.facts import FILE
 from evalbayes.read.attempts import STANDARD, Attempts
+from evalbayes.read.identity import (
+    INVOCATION,
+    UUID,
+    VERSION,
+    as_text,
+    check_variants,
+    listed,
+    numbered_invocations,
+    versions_apart,
+    without_copies,
+)
 from evalbayes.read.table import FORMATS, Named
 from evalbayes.tabulate import from_rows
 from evalbayes.tallies import Columns, Rules
 
-VERSION, UUID, INVOCATION = "task_version", "_uuid", "_invocation"
 COUNTED = ("successes", "trials")
 HEADER_LIMIT = 50_000
 """Characters of header figures that are kept, for netCDF has no room for more in an attribute."""
@@ -101,12 +111,12 @@ def _board(parts: list[Part], rules: Rules, asked: Asked) -> xr.Dataset:
     if asked.several:
         which = np.repeat(np.arange(len(parts)), [len(frame) for frame in frames])
         df[FILE] = pd.Categorical.from_codes(which, pd.Index([part.name for part in parts], dtype=object))
-    df, place, copies = _without_copies(df, place, columns)
-    df, split = _versions_apart(df, columns)
+    df, place, copies = without_copies(df, place, columns)
+    df, split = versions_apart(df, columns)
     if not asked.configs_named:
         variants = dict.fromkeys(chain.from_iterable(part.attempts.variants for part in parts))
-        _check_variants(df, columns, place, list(variants))
-    df, columns = _numbered_invocations(df, columns)
+        check_variants(df, columns, place, list(variants))
+    df, columns = numbered_invocations(df, columns)
     said = [f"{len(split)} tasks are there in several versions, which are kept apart as TASK@VERSION"] * bool(split)
     notes = [*_grouped(chain.from_iterable(part.attempts.notes for part in parts)), *said, *_unused(df, columns, rules)]
     names = rules.get("task_map") or {}
@@ -152,7 +162,7 @@ def _told(board: xr.Dataset, parts: Sequence[Part], copies: int, rules: Rules) -
     attrs = {"n_files": len(parts), "n_duplicates_dropped": int(board.attrs["n_duplicates_dropped"]) + copies}
     mapped = ", ".join(f"{word} is {score}" for word, score in (rules.get("outcome_map") or {}).items())
     rule = "; ".join(text for text in (said, board.attrs["score_rule"], mapped) if text)
-    names = [f"{was} is {name}" for kind in ("config_map", "task_map") for was, name in (rules.get(kind) or {}).items()]
+    names = [f"{was} is {name}" for _, _, mapping in _renamed(rules) for was, name in mapping.items()]
     tables = [part for part in parts if part.format in FORMATS]
     roles = [f"{role} is {_said(column)}" for role, column in tables[0].columns.items()] if tables else []
     more = {"name_rule": words.shown(names), "column_rule": ", ".join(roles)}
@@ -160,16 +170,24 @@ def _told(board: xr.Dataset, parts: Sequence[Part], copies: int, rules: Rules) -
 
 
 def _said(column: Any) -> str:
-    return " + ".join(_listed(column))
+    return " + ".join(listed(column))
+
+
+def _renamed(rules: Rules) -> list[tuple[str, str, Mapping[str, str]]]:
+    """The role, the option and the mapping of new names for configs and for tasks."""
+    return [
+        ("config", "config_map", rules.get("config_map") or {}),
+        ("task", "task_map", rules.get("task_map") or {}),
+    ]
 
 
 def _unused(df: pd.DataFrame, columns: Mapping[str, Any], rules: Rules) -> list[str]:
     """New names for what is not there: most likely a slip."""
     said = []
-    for role, kind in (("config", "config_map"), ("task", "task_map")):
+    for role, kind, mapping in _renamed(rules):
         column = columns[role]
         there = {str(name) for name in df[column].unique()} if isinstance(column, str) else set()
-        lost = [str(name) for name in (rules.get(kind) or {}) if isinstance(column, str) and str(name) not in there]
+        lost = [str(name) for name in mapping if isinstance(column, str) and str(name) not in there]
         said += [f"{kind}: {words.shown(map(repr, lost), 5)} is the name of no {role}"] * bool(lost)
     return said
 
@@ -222,78 +240,6 @@ def _place(parts: Sequence[Part]) -> Callable[[int], str]:
     return place
 
 
-def _without_copies(
-    df: pd.DataFrame, place: Callable[[int], str], columns: Mapping[str, Any]
-) -> tuple[pd.DataFrame, Callable[[int], str], int]:
-    """Rows without those that carry the name of an attempt above and say the same."""
-    if UUID not in df:
-        return df, place, 0
-    known = df[UUID].notna()
-    facts = [UUID, *_listed(columns["config"]), columns["task"], columns["outcome"]]
-    again = df[facts].apply(_text).duplicated() & known
-    kept = np.flatnonzero(~again.to_numpy())
-    return df.iloc[kept].reset_index(drop=True), lambda row: place(int(kept[row])), int(again.sum())
-
-
-def _listed(column: Any) -> list[str]:
-    return [column] if isinstance(column, str) else list(column or ())
-
-
-def _check_variants(
-    df: pd.DataFrame, columns: Mapping[str, Any], place: Callable[[int], str], variants: list[str]
-) -> None:
-    """Refuse two configs under one name: rows of a cell that differ in what makes a config."""
-    there = [name for name in variants if name in df]
-    cell = df.groupby([*_listed(columns["config"]), columns["task"]], sort=False, dropna=False)
-    for name in there:
-        text = _text(df[name].fillna(""))
-        first = text.groupby(cell.ngroup()).transform("first")
-        other = (text != first).to_numpy()
-        if other.any():
-            row = int(other.argmax())
-            keys = ", ".join(map(repr, [*_listed(columns["config"]), name]))
-            raise OutcomesError(
-                f"{place(row)}: {name} {text[row] or 'none'} where the same config and task have "
-                f"{first[row] or 'none'} elsewhere; keep them apart with config=[{keys}], or call them one config with "
-                f"config={_listed(columns['config'])[0]!r}"
-            )
-
-
-def _text(column: pd.Series) -> pd.Series:
-    """Values as Python text, which holds what pandas' own text cannot, such as a lone surrogate."""
-    return pd.Series([str(value) for value in column], index=column.index, dtype=object)
-
-
-def _numbered_invocations(df: pd.DataFrame, columns: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Where a cell was evaluated more than once, each evaluation's number within the cell becomes part of the run."""
-    if INVOCATION not in df or "shard" in columns:
-        return df, columns
-    cell = df.groupby([*_listed(columns["config"]), columns["task"]], sort=False, dropna=False).ngroup()
-    name = _text(df[INVOCATION])
-    order = _text(df[columns["attempt"]]) if "attempt" in columns else pd.Series(np.arange(len(df)), df.index)
-    rows = pd.DataFrame({"cell": cell, "when": order.groupby(name).transform("min"), "name": name})
-    found = rows.drop_duplicates(["cell", "name"]).sort_values(["cell", "when", "name"])
-    found["number"] = found.groupby("cell").cumcount() + 1
-    if found["number"].max() == 1:
-        return df, columns
-    number = rows.merge(found[["cell", "name", "number"]], on=["cell", "name"], how="left")["number"]
-    return df.assign(evaluation=number.map(str).to_numpy()), {**columns, "shard": "evaluation"}
-
-
-def _versions_apart(df: pd.DataFrame, columns: Mapping[str, Any]) -> tuple[pd.DataFrame, set[str]]:
-    """A task of two versions is two tasks: their names end in @version. Returns the names that were split."""
-    if VERSION not in df:
-        return df, set()
-    known = df[VERSION].notna() & (_text(df[VERSION]) != "")
-    version = _text(df[VERSION]).where(known)
-    task = _text(df[columns["task"]])
-    several = (version.groupby(task).transform("nunique") > 1) & known
-    if not several.any():
-        return df, set()
-    renamed = task.where(~several, task + "@" + version.fillna(""))
-    return df.assign(**{columns["task"]: renamed.to_numpy(object)}), set(task[several])
-
-
 def _readers(parts: Sequence[Part]) -> str:
     """Formats, with the number of files where there are several."""
     counts: dict[str, int] = {}
@@ -324,7 +270,7 @@ def _manifest(
     place: Callable[[int], str],
 ) -> list[str]:
     """All tasks of the manifest; a row of another, under its new name too, is refused."""
-    task = _text(df[columns["task"]])
+    task = as_text(df[columns["task"]])
     known = {*manifest, *(names.get(task, task) for task in manifest)}
     words.refuse(
         ~(task.isin(known) | task.map(lambda name: names.get(name, name)).isin(known)).to_numpy(),

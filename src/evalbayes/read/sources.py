@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evalbayes.errors import ArgumentError, OutcomesError
 
@@ -30,8 +30,8 @@ def find(source: Named) -> list[File]:
     OutcomesError
         If there is no such file, or a folder or glob has none.
     """
-    listed = not isinstance(source, str | os.PathLike)
-    sources = list(source) if listed and isinstance(source, Sequence) else [source]
+    several = isinstance(source, Sequence) and not isinstance(source, str)
+    sources: list[Any] = list(source) if several else [source]  # type: ignore[arg-type]
     for one in sources:
         if not isinstance(one, str | os.PathLike):
             what = type(one).__name__

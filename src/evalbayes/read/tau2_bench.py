@@ -161,7 +161,7 @@ def _row(simulation: Any, domain: str, place: str, *, indexed: bool) -> dict[str
         "uuid": simulation.get("id"),
         "cost": simulation.get("agent_cost"),
         "user_cost": simulation.get("user_cost"),
-        "duration": simulation.get("duration"),
+        "duration": None if reason in NOT_RUN else simulation.get("duration"),
     }
 
 
