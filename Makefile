@@ -14,8 +14,14 @@ export MKL_NUM_THREADS = 1
 report: $(READY)
 	$(PY) -m evalbayes report simulated -o report.html
 
+# Tests that hold something to a time run by themselves; the others in two processes. JUNIT=FOLDER keeps what was run.
+TIMED := tests/oracles/test_board.py tests/pairs/test_pairs_estimators.py tests/read/test_read_inspect_log.py \
+	tests/test_datasets.py tests/test_main_job.py tests/test_packaging.py tests/test_read_table.py tests/test_report.py \
+	tests/test_storage_fit.py
+
 test: $(READY)
-	$(PY) -m pytest
+	$(PY) -m pytest $(if $(JUNIT),--junitxml=$(JUNIT)/timed.xml) $(TIMED)
+	$(PY) -m pytest $(if $(JUNIT),--junitxml=$(JUNIT)/others.xml) -n 2 --dist loadfile $(addprefix --ignore=,$(TIMED))
 
 lint: $(READY)
 	$(PY) -m ruff check .

@@ -1,4 +1,4 @@
-"""Reads pytest's junit file: prints the number of skipped tests, fails on an unexpected one or when nothing ran."""
+"""Reads pytest's junit files: prints the number of skipped tests, fails on an unexpected one or when nothing ran."""
 
 import sys
 import xml.etree.ElementTree as ET
@@ -6,9 +6,9 @@ import xml.etree.ElementTree as ET
 EXPECTED: set[str] = set()  # "module::test", each with a comment that says why it may be skipped
 
 
-def main(path: str) -> int:
-    """Return the exit code for the junit file at ``path``."""
-    cases = list(ET.parse(path).iter("testcase"))
+def main(paths: list[str]) -> int:
+    """Return the exit code for the junit files at ``paths``."""
+    cases = [case for path in paths for case in ET.parse(path).iter("testcase")]
     skipped = [case for case in cases if case.find("skipped") is not None]
     names = {f"{case.get('classname')}::{case.get('name')}": case.find("skipped") for case in skipped}
     print(f"{len(cases)} tests, {len(skipped)} skipped")
@@ -23,4 +23,4 @@ def main(path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1:]))

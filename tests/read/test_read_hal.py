@@ -2,14 +2,19 @@
 
 hal/benchmarks/base_benchmark.py (d3953107, older; 002a7495, newer) writes the upload; what its raw results are is for
 each benchmark: taubench.py (2bb9fb00), gaia.py (2cf57f45), colbench.py (19bd91f1), swebench.py (57adfaeb), usaco.py
-(9714837a), appworld.py (21d8dfd1), scicode.py (0b014400), assistantbench.py (2108ebdf). hal/utils/encryption.py
-(7be914a7) and json_encryption.py (57adfaeb) give the form of an encrypted upload. Contents are invented.
+(9714837a), appworld.py (21d8dfd1), scicode.py (0b014400), assistantbench.py (2108ebdf, 509b3d94), corebench.py
+(002a7495), replicatorbench.py (5fe71e0e). hal/inspect_runner.py (120e323f) writes the upload of an Inspect log and
+inspect_benchmark.py (34101973) its lists, hal/terminal_bench_harbor.py (8b4bd52f) that of Terminal-Bench;
+UniPat-AI/harbor_multiturn src/harbor/trial/single_step.py (8b41dd01) shows after which exceptions Harbor verifies.
+hal/utils/encryption.py (7be914a7) and json_encryption.py (57adfaeb) give the form of an encrypted upload. Contents are
+invented.
 """
 
 import json
 
 import pytest
 
+import evalbayes
 from evalbayes import OutcomesError
 from evalbayes.board import audit
 from evalbayes.read import hal
@@ -148,6 +153,54 @@ def test_seconds_and_steps_of_the_newer_form(tmp_path):
     assert found.steps.values.tolist()[:2] == [7.0, 3.0]
 
 
+def test_figures_of_the_whole_run_are_not_taken_for_tasks(tmp_path):
+    for raw in ({"average_score": 0.75, "n": 10}, {"status": "error", "message": "out of disk"}):
+        with pytest.raises(OutcomesError, match="raw_eval_results does not go by task"):
+            made(upload(raw, average_score=0.75), tmp_path / "a.json")
+        assert cells(board(tmp_path, upload(raw, ["t"], []))) == {"t": (1, 1, 0)}
+
+
+def test_a_score_that_is_not_a_number_is_no_failure(tmp_path):
+    found = board(tmp_path, upload({"0": {"score": float("nan")}, "1": {"score": 1}}))
+    assert cells(found) == {"0": (0, 0, 1), "1": (1, 1, 0)}
+
+
+def test_prompt_variations_that_raised_or_are_numbers(tmp_path):
+    content = upload({"0": [1.0, "ERROR: closed"], "1": [{"reward": 0.0}, {"reward": 1.0}]})
+    content["config"]["prompt_sensitivity"] = True
+    assert board(tmp_path, content).outcome.values.tolist() == [[[1, -1], [0, 1]]]
+
+
+def test_an_exception_after_which_harbor_does_not_verify_leaves_no_score(tmp_path):
+    def trial(reward, exception=None):
+        return {"reward": reward, "cost": 0.5, "harbor_exception": exception and {"exception_type": exception}}
+
+    raw = {
+        "late": trial(0.0, "AgentTimeoutError"),
+        "exit": trial(0.0, "NonZeroAgentExitCodeError"),
+        "build": trial(0.0, "EnvironmentStartTimeoutError"),
+        "judge": trial(0.0, "VerifierTimeoutError"),
+        "passed": trial(1.0, "CancelledError"),
+        "failed": trial(0.0),
+    }
+    passed, failed = ["passed"], [name for name in raw if name != "passed"]
+    about = {"costs": {"late": 0.5, "exit": 0.25}, "latencies": {"late": {"total_time": 30.0}}}
+    found = board(tmp_path, upload(raw, passed, failed, benchmark="terminal_bench", accuracy=1 / 6))
+    assert cells(found) == {
+        "late": (0, 1, 0),
+        "exit": (0, 1, 0),
+        "build": (0, 0, 1),
+        "judge": (0, 0, 1),
+        "passed": (1, 1, 0),
+        "failed": (0, 1, 0),
+    }
+    content = upload(raw, passed, failed)
+    content["results"] |= about
+    measured = board(tmp_path, content)
+    assert measured.cost.values.tolist()[:2] == [0.5, 0.25]
+    assert measured.time.values.tolist()[0] == 30.0
+
+
 # -- results that do not
 
 
@@ -171,9 +224,64 @@ def test_a_swe_bench_report_has_errors_among_the_failed(tmp_path):
     assert made(upload(raw, ["org__a-1"], []), tmp_path / "a.json").where(0) == "successful_tasks, entry 1"
 
 
+def test_an_empty_patch_is_a_failure_though_hal_does_not_list_it(tmp_path):
+    raw = report(resolved=["org__a-1"], unresolved=["org__a-2"], empty_patch=["org__a-3", "org__a-4"])
+    found = board(tmp_path, upload(raw, ["org__a-1"], ["org__a-2", "org__a-4"], accuracy=0.25))
+    assert cells(found) == {"org__a-1": (1, 1, 0), "org__a-2": (0, 1, 0), "org__a-4": (0, 1, 0), "org__a-3": (0, 1, 0)}
+    assert found.attrs["notes"].endswith("1 empty patches, which HAL leaves out of failed_tasks, are failures")
+    assert audit(found).errors == 0
+
+
+def test_a_sample_of_an_inspect_log_without_a_score_has_none(tmp_path):
+    samples = [
+        {"id": "a", "epoch": 1, "scores": {"gaia_scorer": {"value": "C"}}},
+        {"id": "b", "epoch": 1, "scores": {"gaia_scorer": {"value": "I"}}},
+        {"id": 3, "epoch": 1, "error": {"message": "closed"}},
+        {"id": "d", "epoch": 1, "scores": None},
+    ]
+    raw = {"version": 2, "status": "success", "eval": {}, "samples": samples}
+    content = upload(raw, ["a"], ["b", 3, "d"], benchmark="inspect_evals/gaia", accuracy=0.5)
+    del content["total_cost"]
+    path = tmp_path / "gaia_1_UPLOAD.json"
+    path.write_text(json.dumps(content))
+    found = evalbayes.read(path)
+    assert found.attrs["reader"] == "hal"
+    assert cells(found) == {"a": (1, 1, 0), "b": (0, 1, 0), "3": (0, 0, 1), "d": (0, 0, 1)}
+    assert found.run_cost.item() == 3.5
+
+
+def test_an_inspect_log_whose_tasks_hal_does_not_list_is_refused(tmp_path):
+    content = upload({"status": "success", "samples": []})
+    content["results"] |= {"successful_tasks": None, "failed_tasks": None}
+    with pytest.raises(OutcomesError, match="the outcomes of tasks are not in this upload"):
+        made(content, tmp_path / "a.json")
+
+
+def test_a_success_in_agentharm_is_a_refusal_and_its_accuracy_no_rate(tmp_path):
+    content = upload({"samples": []}, ["a"], ["b"], benchmark="inspect_evals/agentharm_benign", accuracy=0.9)
+    found = board(tmp_path, content)
+    assert found.successes.values.tolist() == [[1, 0]]
+    assert "successful_tasks are those that the agent refused" in found.attrs["notes"]
+    assert "header" not in found.attrs
+
+
+def test_a_list_of_passed_tasks(tmp_path):
+    raw = {"a": {"task_id": "a", "correct": True}, "b": {"task_id": "b", "correct": False}}
+    found = board(tmp_path, upload(raw, None, ["b"], passed_tasks=["a"], pass_rate_all_stages=0.5))
+    assert cells(found) == {"a": (1, 1, 0), "b": (0, 1, 0)}
+    assert found.attrs["score_rule"].startswith("passed_tasks and failed_tasks")
+    assert audit(found).sizes["finding"] == 0
+
+
+def test_answers_that_could_not_be_parsed_are_failures(tmp_path):
+    wrong = {"correct_written_answers": 0, "total_written_questions": 1, "error": "Expecting value"}
+    assert cells(board(tmp_path, upload({"a": wrong}, [], ["a"], benchmark="corebench_hard"))) == {"a": (0, 1, 0)}
+
+
 @pytest.mark.parametrize(
     "raw",
     [
+        {"scores": [0.5], "answers": [1], "successful_tasks": ["t"], "failed_tasks": ["7"]},
         {"rdict": {"1_a": []}, "sdict": {"1_a": [{"result": {"fraction_passed": 1}}]}, "rs": [[]], "ss": [[]]},
         {"aggregate": {"task_goal_completion": 50}, "individual": {"t": {"success": True}}},
         {"details": {"1": ["1.1"], "2": []}},
@@ -203,6 +311,20 @@ def test_scores_without_names_are_refused(tmp_path):
 def test_a_task_in_both_lists_is_refused(tmp_path):
     with pytest.raises(OutcomesError, match=r"a\.json, results: task 'b' is in successful_tasks and in failed_tasks"):
         made(upload({}, ["a", "b"], ["b"]), tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "fault"),
+    [
+        (["a"], ["b", "b"], "task 'b' is in failed_tasks twice"),
+        (["a", {"id": "b"}], [], r"successful_tasks, entry 2: {'id': 'b'} is not the name of a task"),
+        (["a"], [None], "failed_tasks, entry 1: None is not the name of a task"),
+        (["a"], [True], "failed_tasks, entry 1: True is not the name of a task"),
+    ],
+)
+def test_a_list_that_is_damaged_is_named(tmp_path, passed, failed, fault):
+    with pytest.raises(OutcomesError, match=rf"a\.json, results[:,] {fault}"):
+        made(upload({}, passed, failed), tmp_path / "a.json")
 
 
 # -- several uploads
@@ -266,6 +388,7 @@ def test_unknown_fields_are_passed_over(tmp_path):
         ({"agent_name": None}, r"a\.json, config: 'agent_name' is null"),
         ({"agent_name": ["x"]}, "config: 'agent_name' is a list"),
         ({"run_id": None}, "config: 'run_id' is null"),
+        ({"benchmark_name": ["x"]}, "config: 'benchmark_name' is a list"),
     ],
 )
 def test_a_field_of_the_wrong_kind_is_named(tmp_path, change, fault):

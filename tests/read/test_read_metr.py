@@ -1,7 +1,8 @@
 """METR's runs, rebuilt from the code that reads them in METR/eval-analysis-public.
 
 src/horizon/wrangle/logistic.py, compute_task_weights.py, agent_summary.py and token_usage_distribution.py (52d6b564)
-and src/plot/cost.py (517a6c39) give the fields; no writer is public. Contents are invented.
+src/horizon/generate_benchmark_results.py (6d03dca6) and src/plot/cost.py (517a6c39) give the fields; no writer is
+public. Contents are invented.
 """
 
 import json
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import evalbayes
 from evalbayes import OutcomesError
 from evalbayes.read import metr
 from evalbayes.read.attempts import NoAttempts, Options
@@ -110,6 +112,30 @@ def test_a_copy_is_known_by_its_run_and_times(tmp_path):
     assert (found.attrs["n_duplicates_dropped"], found.trials.item(), found.successes.item()) == (1, 2, 1)
     nameless = board(tmp_path, run(name=None), run(name=None))
     assert (nameless.attrs["n_duplicates_dropped"], nameless.trials.item()) == (0, 2)
+
+
+def test_a_name_without_times_does_not_make_a_copy(tmp_path):
+    found = board(tmp_path, *[run(name="0", started_at=0, completed_at=0)] * 3)
+    assert (found.attrs["n_duplicates_dropped"], found.trials.item()) == (0, 3)
+
+
+def test_scores_that_are_true_or_false(tmp_path):
+    found = board(tmp_path, run(name="1", score_binarized=True), run(name="2", score_binarized=False))
+    assert (found.successes.item(), found.trials.item()) == (1, 2)
+
+
+def test_several_scaffolds_of_an_agent_are_told(tmp_path):
+    runs = [run(name="1", scaffold="flock"), run(name="2", scaffold="modular"), run("b", name="3", scaffold="flock")]
+    found = board(tmp_path, *runs)
+    assert found.trials.values.tolist() == [[2, 1]]
+    assert "1 tasks have runs of one agent in several scaffolds (Agent One)" in found.attrs["notes"]
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in runs))
+    apart = evalbayes.read(path, config=["config", "scaffold"])
+    assert apart.attrs["reader"] == "metr"
+    assert apart.config.values.tolist() == ["Agent One + flock", "Agent One + modular"]
+    assert apart.trials.values.tolist() == [[1, 1], [1, 0]]
+    assert board(tmp_path, *runs[::2]).attrs["notes"] == ""
 
 
 def test_the_older_form_has_no_alias_source_or_times(tmp_path):

@@ -3,13 +3,16 @@
 src/tau2/data_model/simulation.py gives the fields (82971646, the older form; 143a213f, the newer, with an index of
 simulations and more reasons to end), runner/progress.py (143a213f) what is written for a run that the infrastructure
 stopped: a reason, no reward. evaluator/evaluator.py (81adbc34) sets 0 where neither side ended the run, and
-metrics/agent_metrics.py (26ac2bc2) leaves runs that never ran out of its rates. Contents are invented.
+metrics/agent_metrics.py (26ac2bc2) leaves runs that never ran out of its rates; context_window_exceeded is one of them
+in 143a213f (issue 159, pull request 360). scripts/evaluate_trajectories.py (2b80cb1f) has sets of tasks that share ids.
+Contents are invented.
 """
 
 import json
 
 import pytest
 
+import evalbayes
 from evalbayes import OutcomesError
 from evalbayes.read import tau2_bench
 from evalbayes.read.attempts import NoAttempts, Options
@@ -119,6 +122,37 @@ def test_a_simulation_without_reward_info_has_no_score(tmp_path):
     assert "2 of 3 simulations have no score (no reward 2)" in found.attrs["notes"]
 
 
+@pytest.mark.parametrize("reward", [None, float("nan")])
+def test_a_reward_that_is_none_is_no_failure(tmp_path, reward):
+    found = board(tmp_path, results([simulation("0"), simulation("1", reward_info={"reward": reward})]))
+    assert found.outcome.values.tolist() == [[[1], [-1]]]
+    assert "1 of 2 simulations have no score (no reward 1)" in found.attrs["notes"]
+
+
+def test_a_partial_reward_needs_a_rule(tmp_path):
+    content = results([simulation("0", reward=0.5), simulation("1", reward=1 - 1e-5)])
+    with pytest.raises(
+        OutcomesError, match=r"0\.json, simulations, entry 1 \(task airline/0, trial 0\): outcomes betwe"
+    ):
+        board(tmp_path, content)
+    assert board(tmp_path, content, threshold=1).outcome.values.tolist() == [[[0], [0]]]
+
+
+def test_the_placeholder_of_a_run_that_never_ran_has_no_duration(tmp_path):
+    stopped = simulation("0", 1, None, "infrastructure_error", duration=0.0, agent_cost=None)
+    found = board(tmp_path, results([simulation("0", 0, duration=50.0), stopped]))
+    assert (found.duration.item(), found.cost.item()) == (50.0, 0.25)
+
+
+def test_sets_of_tasks_that_share_ids_are_kept_apart(tmp_path):
+    other = results([simulation(reward=0.0, id="x")], timestamp="2026-01-03T09:00:00", task_set_name="airline_hi")
+    found = board(tmp_path, results([simulation()]), other)
+    assert found.task.values.tolist() == ["airline/0@airline", "airline/0@airline_hi"]
+    assert found.outcome.values.tolist() == [[[1], [0]]]
+    same = results([simulation(id="x")], timestamp="2026-01-03T09:00:00", task_set_name="airline")
+    assert board(tmp_path, results([simulation()]), same).task.values.tolist() == ["airline/0"]
+
+
 def test_task_0_of_two_domains_is_two_tasks(tmp_path):
     found = board(tmp_path, results([simulation()]), results([simulation(reward=0.0)], domain="retail"))
     assert found.task.values.tolist() == ["airline/0", "retail/0"]
@@ -149,6 +183,36 @@ def test_another_setting_of_the_model_is_not_mixed_up(tmp_path):
     other["info"]["agent_info"]["implementation"] = "llm_agent_solo"
     with pytest.raises(OutcomesError, match=r"1\.json, .*: agent llm_agent_solo where .* llm_agent elsewhere"):
         board(tmp_path, one, other)
+
+
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        ({"retrieval_config_kwargs": {"k": 5}}, "retrieval_args"),
+        ({"audio_native_config": {"model": "voice-1", "provider": "xai"}}, "voice_provider xai"),
+        ({"audio_native_config": {"model": "voice-1", "reasoning_effort": "high"}}, "reasoning_effort high"),
+    ],
+)
+def test_settings_of_retrieval_and_of_a_voice_are_not_mixed_up(tmp_path, info, said):
+    voice = {"llm": None} if "audio_native_config" in info else {}
+    plain = {"audio_native_config": {"model": "voice-1"}} if voice else {}
+    one = results([simulation()], **voice, **plain)
+    other = results([simulation(id="x")], timestamp="2026-01-03T09:00:00", **voice, **info)
+    with pytest.raises(
+        OutcomesError, match=rf"1\.json, .*: {said}.* where the same config and task have none elsewhere"
+    ):
+        board(tmp_path, one, other)
+
+
+def test_a_folder_of_runs_is_read_without_being_told_the_format(tmp_path):
+    for name, reward in (("first", 1.0), ("second", 0.0)):
+        content = results([simulation("0", reward=reward, id=name)], timestamp=name, num_trials=2)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.json").write_text(json.dumps(content))
+    found = evalbayes.read(tmp_path)
+    assert found.attrs["reader"] == "tau2_bench: 2 files"
+    assert found.outcome.values.tolist() == [[[1, 0]]]
+    assert "first/results.json, second/results.json: 1 of 2 planned simulations" in found.attrs["notes"]
 
 
 def test_a_results_file_beside_a_folder_of_simulations_is_read_from_its_index(tmp_path):
@@ -198,6 +262,7 @@ def test_unknown_fields_are_passed_over(tmp_path):
         ({"reward_info": {"reward": True}}, "entry 2, reward_info: 'reward' is a bool"),
         ({"reward_info": 1.0}, "entry 2, reward_info: a float where an object with 'reward' is expected"),
         ({"task_id": None}, "entry 2: 'task_id' is null"),
+        ({"trial": 0.5}, "entry 2: 'trial' is a float"),
     ],
 )
 def test_a_field_of_the_wrong_kind_is_named(tmp_path, change, fault):
@@ -221,6 +286,19 @@ def test_a_missing_field_is_named(tmp_path, place, field, fault):
         fault = rf"a\.json, info: there is no '{field}'"
     with pytest.raises(OutcomesError, match=fault):
         tau2_bench.attempts(content, tmp_path / "a.json", Options())
+
+
+@pytest.mark.parametrize("tasks", [5, None, {"0": {}}, ["0", {"name": "x"}, {"id": []}]])
+def test_tasks_that_are_not_named_are_not_known(tmp_path, tasks):
+    assert made(results([simulation()]) | {"tasks": tasks}, tmp_path / "a.json").tasks == []
+
+
+def test_an_entry_of_the_index_of_the_wrong_kind_is_named(tmp_path):
+    content = results([]) | {"simulations": [], "simulation_index": [{"task_id": "0", "trial": 0, "reward": "1"}]}
+    with pytest.raises(OutcomesError, match=r"a\.json, simulation_index, entry 1: 'reward' is a str"):
+        made(content, tmp_path / "a.json")
+    del content["simulation_index"][0]["reward"]
+    assert made(content, tmp_path / "a.json").rows["status"].tolist() == ["error"]
 
 
 def test_simulations_that_are_no_list_are_named(tmp_path):

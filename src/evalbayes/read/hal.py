@@ -21,7 +21,8 @@ Evidence: princeton-pli/hal-harness hal/benchmarks/base_benchmark.py (d3953107, 
 (2bb9fb00), gaia.py (2cf57f45), colbench.py (19bd91f1), swebench.py (57adfaeb), usaco.py (9714837a), appworld.py
 (21d8dfd1), assistantbench.py (2108ebdf, 509b3d94), corebench.py (002a7495), replicatorbench.py (5fe71e0e),
 inspect_benchmark.py (34101973), hal/inspect_runner.py (120e323f), hal/terminal_bench_harbor.py (8b4bd52f),
-hal/utils/encryption.py (7be914a7) and json_encryption.py (57adfaeb).
+hal/utils/encryption.py (7be914a7) and json_encryption.py (57adfaeb); UniPat-AI/harbor_multiturn
+src/harbor/trial/single_step.py (8b41dd01) for what Harbor verifies.
 """
 
 import json
