@@ -12,7 +12,7 @@ import xarray as xr
 from evalbayes.coverage import warn_of_variants
 from evalbayes.errors import OutcomesError
 from evalbayes.facts import FILE
-from evalbayes.schema import ABSENT, COUNTS, apply_error_policy, assemble
+from evalbayes.schema import ABSENT, COUNTS, apply_error_policy, assemble, scored_trials
 
 DIMS = ("config", "task")
 
@@ -124,8 +124,9 @@ def _coords(boards: Sequence[xr.Dataset], names: dict[str, list[str]]) -> tuple[
     """Coords on which the boards agree, by name; and those dropped because they do not."""
     coords: dict[str, tuple[str, Any]] = {}
     dropped = []
+    measured = {str(name) for board in boards for name in board.data_vars if _is_measure(board, str(name))}
     for name in _union(
-        [[str(coord) for coord in board.coords if coord not in (*board.dims, FILE)] for board in boards]
+        [[str(coord) for coord in board.coords if coord not in (*board.dims, FILE, *measured)] for board in boards]
     ):
         holders = [board[name] for board in boards if name in board.coords]
         dims = {part.dims for part in holders}
@@ -167,10 +168,12 @@ def _names_of_files(board: xr.Dataset) -> list[str]:
 
 def _variables(boards: Sequence[xr.Dataset], names: dict[str, list[str]]) -> dict[str, tuple[tuple[str, ...], Any]]:
     """Measures of cells, averaged over the attempts of all boards; and the file that each cell is from."""
-    weights = [(board["trials"] + board["errors"]).reindex(names, fill_value=0).astype(float) for board in boards]
+    attempts = [scored_trials(board) + board["errors"] for board in boards]
+    weights = [board.reindex(names, fill_value=0).astype(float) for board in attempts]
     made: dict[str, tuple[tuple[str, ...], Any]] = {}
     for name in _union([[str(v) for v in board.data_vars if _is_measure(board, str(v))] for board in boards]):
-        parts = [(b[name].reindex(names).values, w.values) for b, w in zip(boards, weights, strict=True) if name in b]
+        holders = [(board, w) for board, w in zip(boards, weights, strict=True) if name in board.data_vars]
+        parts = [(board[name].reindex(names).values, w.values) for board, w in holders]
         count = np.sum([weight * ~np.isnan(value) for value, weight in parts], axis=0)
         total = np.sum([np.nan_to_num(value) * weight for value, weight in parts], axis=0)
         made[name] = (DIMS, np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0))

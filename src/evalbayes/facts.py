@@ -53,10 +53,10 @@ def facts(
         dim, first = _constant_along(df[column], axes)
         if column in asked:
             continue
-        if dim and _is_coord_name(name) and name not in coords:
+        if column.strip().lower() in MEASURES and _is_coord_name(name) and numeric(df[column]) is not None:
+            measured.append(column)  # also where it is alike for all: other boards, joined to this one, may vary
+        elif dim and _is_coord_name(name) and name not in coords:
             coords[name] = (dim, first)
-        elif column.strip().lower() in MEASURES and numeric(df[column]) is not None:
-            measured.append(column)
         elif column != FILE:
             ignored.append(column)
     shape = len(axes["config"][1]), len(axes["task"][1])
@@ -134,6 +134,8 @@ def measures(df: pd.DataFrame, names: Sequence[str], cell: Int64, shape: tuple[i
 def _numbers(df: pd.DataFrame, name: str) -> np.ndarray:
     if name not in df:
         raise OutcomesError(f"measures: there is no column {name!r}; the columns are {shown(map(str, df.columns))}")
+    if not _is_coord_name("_".join(name.split())) or name in (FILE, "file"):
+        raise OutcomesError(f"measures: {name!r} is no name that a variable of a board can have; rename the column")
     values = numeric(df[name])
     if values is None:
         raise OutcomesError(f"measures: column {name!r} is not numeric")

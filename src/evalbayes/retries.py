@@ -104,20 +104,24 @@ def chosen(key: Int64, attempt: pd.Series, counts: Tally, keep: Bools, policy: s
     """
     scored = counts.trials > 0
     worth = scored.astype(np.int64) + (counts.successes if policy == "best" else 0)
-    order = np.lexsort((_rank(attempt), -worth, key))
+    order = np.lexsort((rank(attempt), -worth, key))
     order = order[keep[order]]
     best = np.zeros(len(key), bool)
     best[order[np.flatnonzero(np.diff(key[order], prepend=-1))]] = True
     return best
 
 
-def _rank(attempt: pd.Series) -> Int64:
-    """Order of the attempts: as numbers where all are, else as text; a blank comes first."""
+def rank(attempt: pd.Series) -> Int64:
+    """Order of the attempts: as numbers where all that are not blank are, else as text; a blank comes first.
+
+    >>> rank(pd.Series(["10", "2", "", "2.0"])).tolist()
+    [2, 1, 0, 1]
+    """
     codes, found = factor(attempt)
     text = [str(value).strip() for value in found]
     try:
-        values: list[Any] = [float(value) for value in text]
+        values: list[Any] = [float(value) if value else "" for value in text]
     except ValueError:
         values = text
-    order = {value: i + 1 for i, value in enumerate(sorted(set(values)))}
+    order = {value: i + 1 for i, value in enumerate(sorted({value for value in values if value != ""}))} | {"": 0}
     return np.array([*(order[value] for value in values), 0], np.int64)[codes]

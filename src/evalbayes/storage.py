@@ -112,7 +112,9 @@ def load(path: str | PathLike[str]) -> xr.Dataset:
     if "gate" in ds.attrs:
         raise OutcomesError(f"{source}: a saved fit, not a board; ask it with `evalbayes answer`, or use load_fit")
     # netCDF cannot mark a coord whose name has a space, and gives it back as a variable.
-    extra = [name for name in ds.data_vars if name not in (*COUNTS, "outcome", "published")]
+    # What lies along cells is no coord: the means of measures, the file of each cell.
+    known = (*COUNTS, "outcome", "published")
+    extra = [name for name in ds.data_vars if name not in known and ds[name].ndim < 2]
     try:
         return validate(ds.set_coords(extra))
     except OutcomesError as error:

@@ -14,7 +14,7 @@ from evalbayes import words
 from evalbayes.coverage import warn_of_variants
 from evalbayes.errors import OutcomesError
 from evalbayes.facts import facts
-from evalbayes.retries import ATTEMPTS, DUPLICATES, check_choice, chosen, distinct
+from evalbayes.retries import ATTEMPTS, DUPLICATES, check_choice, chosen, distinct, rank
 from evalbayes.schema import ABSENT, COUNTS, ERROR, FAIL, PASS, Int8, Int64, assemble
 from evalbayes.tallies import Columns, Rules, Tally, tally
 from evalbayes.words import Bools, Floats, Place
@@ -146,7 +146,7 @@ def _kept(
     if not (keyed or counts.counted or attempt is not None):
         return np.ones(len(df), bool), 0
     run = _cell(axes) * len(axes["run"][1]) + axes["run"][0]
-    row = run if attempt is None else pd.factorize(run * (len(df) + 1) + pd.factorize(attempt)[0])[0].astype(np.int64)
+    row = run if attempt is None else pd.factorize(run * (len(df) + 1) + rank(attempt))[0].astype(np.int64)
     keep = _distinct(df, axes, row, counts, rules.get("duplicates", "raise"), place, others)
     if attempt is None:
         return keep, 0

@@ -149,8 +149,8 @@ def test_lists_that_say_another_thing_are_noted(tmp_path):
 def test_seconds_and_steps_of_the_newer_form(tmp_path):
     more = {"agent_hash": "f00", "wall_clock_times": {"0": 12.5, "1": 4}, "task_step_counts": {"0": 7, "1": 3}}
     found = board(tmp_path, upload(TAU) | more)
-    assert found.time.values.tolist()[:2] == [12.5, 4.0]
-    assert found.steps.values.tolist()[:2] == [7.0, 3.0]
+    assert found.time.values[0].tolist()[:2] == [12.5, 4.0]
+    assert found.steps.values[0].tolist()[:2] == [7.0, 3.0]
 
 
 def test_figures_of_the_whole_run_are_not_taken_for_tasks(tmp_path):
@@ -197,8 +197,8 @@ def test_an_exception_after_which_harbor_does_not_verify_leaves_no_score(tmp_pat
     content = upload(raw, passed, failed)
     content["results"] |= about
     measured = board(tmp_path, content)
-    assert measured.cost.values.tolist()[:2] == [0.5, 0.25]
-    assert measured.time.values.tolist()[0] == 30.0
+    assert measured.cost.values[0].tolist()[:2] == [0.5, 0.25]
+    assert measured.time.values[0, 0] == 30.0
 
 
 # -- results that do not

@@ -9,7 +9,8 @@ from typing import Any
 import xarray as xr
 
 from evalbayes.combination import combine
-from evalbayes.errors import OutcomesError
+from evalbayes.errors import ArgumentError, OutcomesError
+from evalbayes.facts import FILE
 from evalbayes.read import formats, table
 from evalbayes.read.attempts import NoAttempts, Options
 from evalbayes.read.joined import Asked, Part, board_of, part_of, skipped_lines
@@ -119,6 +120,13 @@ def read(
     (['001', '1'], [[1, 0]])
     """
     check_policy(errors)
+    for name, value in {"outcome_map": outcome_map, "config_map": config_map, "task_map": task_map}.items():
+        if not isinstance(value, Mapping | None):
+            raise ArgumentError(f"{name}={value!r}: give a mapping, such as {{'old': 'new'}}")
+        if name != "outcome_map" and not all(isinstance(new, str) for new in (value or {}).values()):
+            raise ArgumentError(f"{name}={value!r}: new names are text")
+    if not isinstance(threshold, int | float | None):
+        raise ArgumentError(f"threshold={threshold!r}: give a number in (0, 1]")
     measures = [measures] if isinstance(measures, str) else list(measures)
     if format is not None and format not in formats.NAMES:
         raise OutcomesError(f"{_name(source)}: format {format!r} is unknown; use one of {', '.join(formats.NAMES)}")
@@ -146,6 +154,9 @@ def read(
         "duplicates": duplicates,
         "measures": measures,
     }
+    for role, column in columns.items():
+        if not isinstance(column, str | list | tuple | None):
+            raise ArgumentError(f"{role}={column!r}: give the name of a column")
     tasks = None if manifest is None else read_manifest(manifest)
     options = Options(score=score, field=field, filter=filter, part=part, manifest=tasks)
     files = find(source)
@@ -179,6 +190,7 @@ def _opened(
     boards: list[xr.Dataset] = []
     skipped = []
     same = copies(files)
+    by_file = any(FILE in ([column] if isinstance(column, str) else column or ()) for column in columns.values())
     said = time.monotonic()
     for i, (path, name, asked) in enumerate(files, 1):
         if time.monotonic() > said + SECONDS_BETWEEN:
@@ -199,7 +211,11 @@ def _opened(
             skipped.append((name, _reason(error, str(path))))
             continue
         # The same bytes are a copy only where they say the same: a config may be in the name of a file or a folder.
-        if path in same and any(made.rows.equals(part.attempts.rows) for part in parts if part.name == same[path]):
+        if (
+            path in same
+            and not by_file
+            and any(made.rows.equals(part.attempts.rows) for part in parts if part.name == same[path])
+        ):
             skipped.append((name, f"a copy of {same[path]}"))
             continue
         parts.append(part_of(str(path), name, found, made, columns))

@@ -95,7 +95,7 @@ def _passed(status: Any, suite: str, place: str) -> int | None:
         status = status[0]
     if status is None or status == []:
         return None
-    if status not in OUTCOMES:
+    if not isinstance(status, str) or status not in OUTCOMES:
         raise OutcomesError(f"{place}: {suite} is {status!r}, not one of {', '.join(OUTCOMES)}; check the file")
     return OUTCOMES[status]
 

@@ -75,9 +75,12 @@ COMPANIONS = ("run_metadata.json", "run_spec.json", "results_*.json", "results.j
 
 _OTHER = (
     *(".md", ".txt", ".py", ".ipynb", ".html", ".log", ".yaml", ".yml", ".toml", ".png", ".svg", ".pdf", ".sh"),
-    *(".pkl", ".pickle", ".pt", ".npy", ".npz"),
+    *(".pkl", ".pickle", ".pt", ".npy", ".npz", ".jpg", ".jpeg", ".gif", ".webp", ".css", ".js", ".lock", ".xml"),
 )
 """Names of files that are no logs; pickles are never opened, for they can run code."""
+
+
+_TEXTS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
 
 
 def sniff(path: Path) -> tuple[str, Any]:
@@ -104,7 +107,7 @@ def sniff(path: Path) -> tuple[str, Any]:
         return "board", None
     if suffix in (".csv", ".tsv") and not magic.lstrip(b"\xef\xbb\xbf \r\n").startswith((b"{", b"[")):
         return suffix[1:], None
-    return _text(path)
+    return _text(path, suffix)
 
 
 def _archive(path: Path) -> str:
@@ -121,12 +124,20 @@ def _archive(path: Path) -> str:
     raise NoAttempts(f"{path}: {what} first, and name the logs in it")
 
 
-def _text(path: Path) -> tuple[str, Any]:
-    first = rows.first_line(path)
+def _text(path: Path, suffix: str) -> tuple[str, Any]:
+    try:
+        first = rows.first_line(path)
+    except OutcomesError as error:
+        # A file of no known ending that is no text is no damaged log: a picture, say.
+        raise (error if suffix in _TEXTS else NoAttempts(str(error))) from None
     start = first.lstrip()
     if not start:
-        raise OutcomesError(f"{path}: the file is empty; copy it again")
+        raise (OutcomesError if suffix in _TEXTS else NoAttempts)(f"{path}: the file is empty; copy it again")
     if not start.startswith(("{", "[")):
+        if suffix not in _TEXTS and not table.is_header(first):
+            raise NoAttempts(
+                f"{path}: its first line names no config, task or outcome; format=csv reads it all the same"
+            )
         return ("tsv" if "\t" in first else "csv"), None
     if inspect_log.is_document(path):
         return "inspect", None

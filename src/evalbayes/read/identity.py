@@ -3,7 +3,7 @@
 Each of these, mixed up, is a wrong number that looks right; so each is told apart, or refused.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,11 @@ VERSION, UUID, INVOCATION = "task_version", "_uuid", "_invocation"
 def without_copies(
     df: pd.DataFrame, place: Callable[[int], str], columns: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, Callable[[int], str], int]:
-    """Rows without those that carry the name of an attempt above and say the same."""
+    """Rows without those that carry the name of an attempt above and say the same of the same run."""
     if UUID not in df:
         return df, place, 0
-    known = df[UUID].notna()
-    facts = [UUID, *listed(columns["config"]), columns["task"], columns["outcome"]]
+    known = df[UUID].notna() & (as_text(df[UUID]).map(len) > 0)
+    facts = [UUID, *listed(columns["config"]), columns["task"], *listed(columns.get("run")), columns["outcome"]]
     again = df[facts].apply(as_text).duplicated() & known
     kept = np.flatnonzero(~again.to_numpy())
     return df.iloc[kept].reset_index(drop=True), lambda row: place(int(kept[row])), int(again.sum())
@@ -62,7 +62,7 @@ def numbered_invocations(df: pd.DataFrame, columns: dict[str, Any]) -> tuple[pd.
     if INVOCATION not in df or "shard" in columns:
         return df, columns
     cell = df.groupby([*listed(columns["config"]), columns["task"]], sort=False, dropna=False).ngroup()
-    name = as_text(df[INVOCATION])
+    name = pd.factorize(as_text(df[INVOCATION]).to_numpy(object))[0]
     order = as_text(df[columns["attempt"]]) if "attempt" in columns else pd.Series(np.arange(len(df)), df.index)
     rows = pd.DataFrame({"cell": cell, "when": order.groupby(name).transform("min"), "name": name})
     found = rows.drop_duplicates(["cell", "name"]).sort_values(["cell", "when", "name"])
@@ -73,15 +73,34 @@ def numbered_invocations(df: pd.DataFrame, columns: dict[str, Any]) -> tuple[pd.
     return df.assign(evaluation=number.map(str).to_numpy()), {**columns, "shard": "evaluation"}
 
 
-def versions_apart(df: pd.DataFrame, columns: Mapping[str, Any]) -> tuple[pd.DataFrame, set[str]]:
-    """A task of two versions is two tasks: their names end in @version. Returns the names that were split."""
-    if VERSION not in df:
-        return df, set()
-    known = df[VERSION].notna() & (as_text(df[VERSION]) != "")
-    version = as_text(df[VERSION]).where(known)
-    task = as_text(df[columns["task"]])
-    several = (version.groupby(task).transform("nunique") > 1) & known
-    if not several.any():
-        return df, set()
-    renamed = task.where(~several, task + "@" + version.fillna(""))
-    return df.assign(**{columns["task"]: renamed.to_numpy(object)}), set(task[several])
+def several_versions(frames: Iterable[tuple[pd.DataFrame, str]]) -> set[str]:
+    """Return the tasks that are there in more than one version, from rows and the name of their task column."""
+    found: dict[str, set[str]] = {}
+    for df, column in frames:
+        if VERSION in df:
+            for task, version in zip(as_text(df[column]), df[VERSION], strict=True):
+                if _is_version(version):
+                    found.setdefault(task, set()).add(str(version))
+    return {task for task, versions in found.items() if len(versions) > 1}
+
+
+def versions_apart(df: pd.DataFrame, columns: Mapping[str, Any], split: set[str]) -> pd.DataFrame:
+    """A task of two versions is two tasks: the names of those in ``split`` end in @version.
+
+    Raises
+    ------
+    OutcomesError
+        If there is a task of such a name already.
+    """
+    if VERSION not in df or not split:
+        return df
+    pairs = list(zip(as_text(df[columns["task"]]), df[VERSION], strict=True))
+    taken = {task for task, _ in pairs}
+    names = [f"{task}@{version}" if task in split and _is_version(version) else task for task, version in pairs]
+    if met := sorted({name for name, (task, _) in zip(names, pairs, strict=True) if name != task and name in taken}):
+        raise OutcomesError(f"task {met[0]!r} is there, and is the name of a version of another task; use task_map=")
+    return df.assign(**{columns["task"]: pd.Series(names, index=df.index, dtype=object)})
+
+
+def _is_version(version: object) -> bool:
+    return version is not None and version == version and version != ""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evalbayes import words
 from evalbayes.errors import OutcomesError
+from evalbayes.read import rows
 from evalbayes.read.attempts import Attempts, NoAttempts, Options, from_records, pick
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ def is_archive(names: Iterable[str]) -> bool:
 
 def is_document(path: Path) -> bool:
     """Whether a JSON file is an Inspect log, from its beginning alone: such a file can be large."""
-    from evalbayes.read import rows
-
     with rows.open_text(path) as file:
         head = "".join(file.read(_HEAD).split())
     return head.startswith('{"version":') and '"eval":{' in head and '"status":"' in head
@@ -90,7 +89,9 @@ def _opened(path: Path) -> "tuple[EvalLog, Sequence[EvalSampleSummary]]":
         from inspect_ai.log import read_eval_log, read_eval_log_sample_summaries
     except ImportError:
         raise OutcomesError(f"{path}: an Inspect log needs inspect-ai; pip install 'evalbayes[inspect]'") from None
-    broken = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, AttributeError, TypeError)
+    if rows.is_gzip(path):
+        raise OutcomesError(f"{path}: an Inspect log in gzip; gunzip it first, for inspect-ai reads logs in place")
+    broken = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, AttributeError, TypeError, AssertionError)
     format: Literal["eval", "json"] = "eval" if zipfile.is_zipfile(path) else "json"  # whatever the name says
     try:
         header = read_eval_log(str(path), header_only=True, format=format)

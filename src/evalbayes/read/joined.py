@@ -1,5 +1,6 @@
 """The attempts of several files as one board: rows are joined by names, and what must not be mixed is told apart."""
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -22,6 +23,7 @@ from evalbayes.read.identity import (
     check_variants,
     listed,
     numbered_invocations,
+    several_versions,
     versions_apart,
     without_copies,
 )
@@ -95,24 +97,24 @@ def board_of(parts: Sequence[Part], rules: Rules, asked: Asked) -> xr.Dataset:
     OutcomesError
         Naming the file, the row and the remedy.
     """
+    parts = [_prepared(part, rules.get("outcome_map") or {}) for part in parts]
+    split = several_versions((part.attempts.rows, str(part.columns["task"])) for part in parts)
     groups: dict[tuple[bool, bool], list[Part]] = {}
     for part in parts:
         counted, numbered = any(role in part.columns for role in COUNTED), "run" in part.columns
         groups.setdefault((counted, numbered), []).append(part)
-    boards = [_board(group, rules, asked) for group in groups.values()]
+    boards = [_board(group, rules, asked, split) for group in groups.values()]
     return boards[0] if len(boards) == 1 else combine(boards)
 
 
-def _board(parts: list[Part], rules: Rules, asked: Asked) -> xr.Dataset:
-    parts = [_prepared(part, rules.get("outcome_map") or {}) for part in parts]
+def _board(parts: list[Part], rules: Rules, asked: Asked, split: set[str]) -> xr.Dataset:
     columns, frames = _aligned(parts)
     df = _stacked(frames)
     place = _place(parts)
     if asked.several:
-        which = np.repeat(np.arange(len(parts)), [len(frame) for frame in frames])
-        df[FILE] = pd.Categorical.from_codes(which, pd.Index([part.name for part in parts], dtype=object))
+        df[FILE] = _files(parts, df)
     df, place, copies = without_copies(df, place, columns)
-    df, split = versions_apart(df, columns)
+    df = versions_apart(df, columns, split)
     if not asked.configs_named:
         variants = dict.fromkeys(chain.from_iterable(part.attempts.variants for part in parts))
         check_variants(df, columns, place, list(variants))
@@ -134,13 +136,25 @@ def _board(parts: list[Part], rules: Rules, asked: Asked) -> xr.Dataset:
     return _told(board, parts, copies, rules)
 
 
+def _files(parts: Sequence[Part], df: pd.DataFrame) -> Any:
+    """The file of every row; a table's own column of that name says more, and is kept behind it."""
+    which = np.repeat(np.arange(len(parts)), [len(part.attempts.rows) for part in parts])
+    names = [part.name for part in parts]
+    if FILE not in df:
+        return pd.Categorical.from_codes(which, pd.Index(names, dtype=object))
+    own = df[FILE].astype(object).fillna("")
+    return [f"{names[i]}: {text}" if text else names[i] for i, text in zip(which, own, strict=True)]
+
+
 def _prepared(part: Part, given: Mapping[Any, Any]) -> Part:
     """A part whose own letters are scores, but for those that the person maps, and whose own identities are marked.
 
     A table may have a column of any name: only a reader's ``uuid`` and ``invocation`` are identities.
     """
     if part.format in FORMATS:
-        return part
+        rows = part.attempts.rows.rename(columns={UUID: f"{UUID}_", INVOCATION: f"{INVOCATION}_"})
+        rows = rows.loc[:, ~rows.columns.duplicated()]  # no role has such a column: those were refused
+        return part._replace(attempts=part.attempts._replace(rows=rows))
     rows = part.attempts.rows.rename(columns={"uuid": UUID, "invocation": INVOCATION})
     mapped = {str(word).strip().lower() for word in given}
     letters = {word: score for word, score in part.attempts.letters.items() if word.lower() not in mapped}
@@ -203,11 +217,17 @@ def _aligned(parts: Sequence[Part]) -> tuple[dict[str, Any], list[pd.DataFrame]]
                 f"{part.path}: {joined[0]} has several columns here and not in other files; read it apart"
             )
         rename = {str(column): role for role, column in part.columns.items() if column != FILE}
-        others = {name: f"{name}_" for name in set(part.columns) - set(rename) if name in part.attempts.rows}
+        present = set(part.attempts.rows.columns)
+        others = {name: _free(name, present) for name in set(part.columns) - set(rename) if name in present}
         frames.append(part.attempts.rows.rename(columns=others | rename))
     roles = dict.fromkeys(chain.from_iterable(part.columns for part in parts))
     by_file = {role for part in parts for role, column in part.columns.items() if column == FILE}
     return {role: FILE if role in by_file else role for role in roles}, frames
+
+
+def _free(name: str, present: set[str]) -> str:
+    """A name that no column has."""
+    return next(free for free in (name + "_" * i for i in itertools.count(1)) if free not in present)
 
 
 def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -256,7 +276,7 @@ def _tasks(parts: Sequence[Part], split: set[str]) -> list[str]:
     names: dict[str, None] = {}
     for part in parts:
         rows = part.attempts.rows
-        versions: list[Any] = list(rows[VERSION].dropna().unique()) if VERSION in rows else []
+        versions = dict.fromkeys(as_text(rows[VERSION].dropna())) if VERSION in rows else {}
         for task in part.attempts.tasks:
             names |= dict.fromkeys([f"{task}@{version}" for version in versions] if task in split else [task])
     return list(names)
@@ -285,8 +305,8 @@ def _header(parts: Sequence[Part], rules: Rules) -> dict[str, str]:
     names = rules.get("config_map") or {}
     holders: dict[str, int] = {}
     for part in parts:
-        column = part.columns["config"]
-        for config in part.attempts.rows[column].unique() if isinstance(column, str) else ():
+        column, rows = part.columns["config"], part.attempts.rows
+        for config in rows[column].unique() if isinstance(column, str) and column in rows else ():
             holders[names.get(config, config)] = holders.get(names.get(config, config), 0) + 1
     found = {
         names.get(config, config): dict(figures)

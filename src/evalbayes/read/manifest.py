@@ -1,13 +1,14 @@
 """The list of all tasks of a benchmark, for logs that name only some of them."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from evalbayes import words
-from evalbayes.errors import OutcomesError
+from evalbayes.errors import ArgumentError, OutcomesError
 from evalbayes.read import rows
 
 KEYS = ("task", "task_id", "instance_id", "id", "sample_id", "problem_id")
@@ -32,6 +33,8 @@ def read_manifest(source: str | PathLike[str] | Sequence[str]) -> tuple[str, ...
     >>> read_manifest(["t1", "t2"])
     ('t1', 't2')
     """
+    if not isinstance(source, str | PathLike | Sequence):
+        raise ArgumentError(f"manifest={source!r}: give a file, or the names of all tasks")
     if not isinstance(source, str | PathLike):
         return _checked([str(name) for name in source], "manifest")
     path = Path(fspath(source))
@@ -74,6 +77,6 @@ def _checked(names: list[str], place: str) -> tuple[str, ...]:
         raise OutcomesError(f"{place}: the manifest is empty; it needs the name of every task")
     if blank := [i for i, name in enumerate(names, 1) if not name.strip()]:
         raise OutcomesError(f"{place}: entry {blank[0]} of the manifest is blank")
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise OutcomesError(f"{place}: {words.shown(map(repr, twice), 3)} is in the manifest twice; list a task once")
     return tuple(names)

@@ -49,16 +49,28 @@ def find(source: Named) -> list[File]:
 
 def _expanded(source: str) -> list[tuple[Path, bool]]:
     path = Path(source)
+    if not source.strip():
+        raise OutcomesError("read: the name of the source is empty; name a file, a glob or a folder")
     if path.is_dir():
         return [(file, False) for file in _within(path)]
     if path.exists():
         return [(path, True)]
-    matches = sorted(glob.glob(source, recursive=True)) if glob.has_magic(source) else []
+    matches = _matching(path) if glob.has_magic(source) else []
     if not matches:
         what = "no file matches it" if glob.has_magic(source) else "there is no such file"
         raise OutcomesError(f"{source}: {what}; check the path")
-    files = [file for match in map(Path, matches) for file in (_within(match) if match.is_dir() else [match])]
+    files = [file for match in matches for file in (_within(match) if match.is_dir() else [match])]
     return [(file, len(files) == 1) for file in files]
+
+
+def _matching(pattern: Path) -> list[Path]:
+    """Files and folders that a glob matches; ** follows no links, which may lead back, and a * no hidden names."""
+    at = next(i for i, part in enumerate(pattern.parts) if glob.has_magic(part))
+    folder, rest = Path(*pattern.parts[:at]), pattern.parts[at:]
+    found = [match for match in folder.glob("/".join(rest)) if match.is_file() or (match.is_dir() and rest[-1] != "**")]
+    if any(part.startswith(".") for part in rest):
+        return sorted(found)
+    return sorted(one for one in found if not any(part.startswith(".") for part in one.relative_to(folder).parts))
 
 
 def _within(folder: Path) -> list[Path]:

@@ -4,6 +4,7 @@ A column that is not named is looked for by name (`CANDIDATES`, whatever the cas
 and two other candidates for one role are an error that asks.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -13,7 +14,7 @@ import pandas as pd
 from evalbayes import words
 from evalbayes.errors import OutcomesError
 from evalbayes.read import rows
-from evalbayes.read.attempts import Attempts
+from evalbayes.read.attempts import Attempts, NoAttempts
 from evalbayes.tallies import Columns
 
 CANDIDATES: dict[str, tuple[str, ...]] = {
@@ -58,6 +59,16 @@ def attempts(path: Path, format: str, named: Named) -> Attempts:
     return Attempts(frame, where, columns=find_columns([str(name) for name in frame.columns], named, str(path)))
 
 
+def is_header(line: str) -> bool:
+    """Whether a line is the header of a table of outcomes: some column has the name of a role.
+
+    >>> is_header("model,task_id,passed"), is_header("Copyright (c) 2026")
+    (True, False)
+    """
+    names = [name.strip().strip('"').lower() for name in re.split(r"[,;\t|]", line)]
+    return any(name in CANDIDATES[role] for role in ("config", "task", "outcome", "successes") for name in names)
+
+
 def _rows(path: Path, format: str) -> tuple[pd.DataFrame, Callable[[int], str]]:
     """The rows of a file, and what to call one of them."""
     if format == "parquet":
@@ -93,6 +104,8 @@ def find_columns(present: list[str], named: Named, source: str) -> Columns:
     for role in CANDIDATES:
         if named.get(role) is None and (column := _find(role, free, source)):
             found[role] = column
+    if not found.keys() & {"config", "task", "outcome", "successes"}:
+        raise NoAttempts(f"{source}: no config column; nor a task or an outcome, so no outcomes; {_listed(present)}")
     for role in ("config", "task"):
         if role not in found:
             raise OutcomesError(f"{source}: no {role} column; name it with {role}=; {_listed(present)}")
