@@ -343,4 +343,4 @@ def _describe(board: "xr.Dataset", as_json: bool, *, tasks: bool = False) -> Non
         facts = {"board": described.attrs, "findings": findings(described)}
         print(dumps({"policies": policies_of(board), "attrs": board.attrs, **facts, **rows}))
     else:
-        show([*policies_of(board), *how_read(described)], table)
+        show([*policies_of(board), *map(as_typed, how_read(described))], table)
