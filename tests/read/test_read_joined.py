@@ -221,3 +221,13 @@ def test_an_inspect_log_in_gzip_says_what_to_do(files):
     path.write_bytes(gzip.compress(b'{"version": 2, "status": "success", "eval": {"model": "m"}}'))
     with pytest.raises(OutcomesError, match="gunzip it first"):
         read(path)
+
+
+def test_a_saved_board_that_is_there_twice_counts_once(files):
+    folder = files(a__csv=HEADER + "a,t,1,1\n")
+    outcomes.save(read(folder / "a.csv"), folder / "one.nc")
+    (folder / "a.csv").unlink()
+    (folder / "two.nc").write_bytes((folder / "one.nc").read_bytes())
+    board = read(folder)
+    assert board.trials.item() == 1
+    assert board.attrs["skipped"] == "two.nc: a copy of one.nc"

@@ -120,13 +120,6 @@ def read(
     (['001', '1'], [[1, 0]])
     """
     check_policy(errors)
-    for name, value in {"outcome_map": outcome_map, "config_map": config_map, "task_map": task_map}.items():
-        if not isinstance(value, Mapping | None):
-            raise ArgumentError(f"{name}={value!r}: give a mapping, such as {{'old': 'new'}}")
-        if name != "outcome_map" and not all(isinstance(new, str) for new in (value or {}).values()):
-            raise ArgumentError(f"{name}={value!r}: new names are text")
-    if not isinstance(threshold, int | float | None):
-        raise ArgumentError(f"threshold={threshold!r}: give a number in (0, 1]")
     measures = [measures] if isinstance(measures, str) else list(measures)
     if format is not None and format not in formats.NAMES:
         raise OutcomesError(f"{_name(source)}: format {format!r} is unknown; use one of {', '.join(formats.NAMES)}")
@@ -154,9 +147,7 @@ def read(
         "duplicates": duplicates,
         "measures": measures,
     }
-    for role, column in columns.items():
-        if not isinstance(column, str | list | tuple | None):
-            raise ArgumentError(f"{role}={column!r}: give the name of a column")
+    _check_kinds(columns, rules)
     tasks = None if manifest is None else read_manifest(manifest)
     options = Options(score=score, field=field, filter=filter, part=part, manifest=tasks)
     files = find(source)
@@ -170,10 +161,25 @@ def read(
     return _with_skipped(board, skipped)
 
 
+def _check_kinds(columns: table.Named, rules: Rules) -> None:
+    """Refuse arguments of another kind than they are documented with."""
+    for role, column in columns.items():
+        if not isinstance(column, str | list | tuple | None):
+            raise ArgumentError(f"{role}={column!r}: give the name of a column")
+    for name in ("outcome_map", "config_map", "task_map"):
+        value: Any = rules.get(name)
+        if not isinstance(value, Mapping | None):
+            raise ArgumentError(f"{name}={value!r}: give a mapping, such as {{'old': 'new'}}")
+        if name != "outcome_map" and not all(isinstance(new, str) for new in (value or {}).values()):
+            raise ArgumentError(f"{name}={value!r}: new names are text")
+    if not isinstance(rules.get("threshold"), int | float | None):
+        raise ArgumentError(f"threshold={rules.get('threshold')!r}: give a number in (0, 1]")
+
+
 def _refuse_rules(rules: Rules, columns: table.Named) -> None:
     """Refuse rules for saved boards alone: they were read under their own."""
-    usual = {"attempts": "first", "duplicates": "raise", "measures": (), "errors": rules.get("errors")}
-    given = [name for name, value in rules.items() if value is not None and value != usual.get(name) and value != []]
+    usual: dict[str, Any] = {"attempts": "first", "duplicates": "raise", "measures": [], "errors": rules.get("errors")}
+    given = [name for name, value in rules.items() if value is not None and value != usual.get(name)]
     if given := [*given, *(role for role, column in columns.items() if column is not None)]:
         raise OutcomesError(f"{given[0]}= has no effect on a saved board, which was read already; read its logs again")
 
@@ -188,53 +194,66 @@ def _opened(
     """Every file's attempts, or board; and what was passed over, with the reason."""
     parts: list[Part] = []
     boards: list[xr.Dataset] = []
-    skipped = []
-    same = copies(files)
-    by_file = any(FILE in ([column] if isinstance(column, str) else column or ()) for column in columns.values())
-    said = time.monotonic()
+    skipped: list[tuple[str, str]] = []
+    same, said = copies(files), time.monotonic()
     for i, (path, name, asked) in enumerate(files, 1):
         if time.monotonic() > said + SECONDS_BETWEEN:
             said = time.monotonic()
             say(f"reading file {i:,} of {len(files):,}: {name}")
         try:
-            found, content = (format, None) if format and asked else formats.sniff(path)
-            if found != (format or found):
-                skipped.append((name, f"a log of format {found}, not {format}"))
-                continue
-            if found == "board":
-                boards.append(load(path))
-                continue
-            made = formats.open_attempts(path, found, content, options, columns)
+            read = _one_file(path, name, format, options, columns, asked=asked)
         except NoAttempts as error:
             if asked:
                 raise
-            skipped.append((name, _reason(error, str(path))))
+            skipped.append((name, str(error).removeprefix(str(path)).lstrip(":, ")))
             continue
-        # The same bytes are a copy only where they say the same: a config may be in the name of a file or a folder.
-        if (
-            path in same
-            and not by_file
-            and any(made.rows.equals(part.attempts.rows) for part in parts if part.name == same[path])
-        ):
+        if path in same and _is_copy(read, same[path], parts, columns):
             skipped.append((name, f"a copy of {same[path]}"))
-            continue
-        parts.append(part_of(str(path), name, found, made, columns))
-        skipped += [(f"{name}: {what}" if len(files) > 1 else what, why) for what, why in made.skipped]
-    folders = {Path(part.path).parent for part in parts}
-    paths = {name: path for path, name, _ in files}
-    skipped = [(name, why) for name, why in skipped if not _beside(paths.get(name), folders)]
+        elif isinstance(read, Part):
+            parts.append(read)
+            skipped += [(f"{name}: {what}" if len(files) > 1 else what, why) for what, why in read.attempts.skipped]
+        else:
+            boards.append(read)
     if not (parts or boards):
         raise OutcomesError(f"{files[0].path.parent}: no log that can be read here; {skipped_lines(skipped[:5])}")
-    return parts, boards, skipped
+    return parts, boards, _without_companions(skipped, files, parts)
 
 
-def _beside(path: Path | None, folders: set[Path]) -> bool:
-    """Whether a file that holds no attempt belongs to a log in its folder, and was read with it."""
-    return path is not None and path.parent in folders and any(map(path.match, formats.COMPANIONS))
+def _one_file(
+    path: Path, name: str, format: str | None, options: Options, columns: table.Named, *, asked: bool
+) -> Part | xr.Dataset:
+    """The attempts of a file, or the board that it is; NoAttempts if it is of another format than the one named."""
+    found, content = (format, None) if format and asked else formats.sniff(path)
+    if found != (format or found):
+        raise NoAttempts(f"{path}: a log of format {found}, not {format}")
+    if found == "board":
+        return load(path)
+    return part_of(str(path), name, found, formats.open_attempts(path, found, content, options, columns), columns)
 
 
-def _reason(error: Exception, path: str) -> str:
-    return str(error).removeprefix(path).lstrip(":, ")
+def _is_copy(read: Part | xr.Dataset, earlier: str, parts: Sequence[Part], columns: table.Named) -> bool:
+    """Whether a file of the same bytes as an earlier one says the same.
+
+    It need not: the config may be in the name of the file or its folder, and the file may be what tells runs apart.
+    """
+    if not isinstance(read, Part):
+        return True
+    if any(FILE in ([column] if isinstance(column, str) else column or ()) for column in columns.values()):
+        return False
+    return any(read.attempts.rows.equals(part.attempts.rows) for part in parts if part.name == earlier)
+
+
+def _without_companions(
+    skipped: Sequence[tuple[str, str]], files: Sequence[File], parts: Sequence[Part]
+) -> list[tuple[str, str]]:
+    """What was passed over, but for files that belong to a log in their folder and were read with it."""
+    folders, paths = {Path(part.path).parent for part in parts}, {file.name: file.path for file in files}
+
+    def beside(name: str) -> bool:
+        path = paths.get(name)
+        return path is not None and path.parent in folders and any(map(path.match, formats.COMPANIONS))
+
+    return [(name, why) for name, why in skipped if not beside(name)]
 
 
 def _name(source: Source) -> str:
