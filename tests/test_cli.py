@@ -201,6 +201,15 @@ def test_compare_of_two_files_names_each_side_by_its_own_config(run: Run, write:
     assert (value["a"], value["b"]) == ("v2 (new.csv)", "v1 (old.csv)")
 
 
+def test_compare_names_the_configs_that_only_one_source_has(run: Run, write: Callable[..., Path]) -> None:
+    rows = "config,task,run,outcome\n"
+    tasks = [f"{name},t{i},1,{int((i + at) % 3 == 0)}\n" for at, name in enumerate(("a", "b", "c")) for i in range(30)]
+    both, one = write(rows + "".join(tasks), "both.csv"), write(rows + "".join(tasks[:30]), "one.csv")
+    done = run("compare", one, both, "--quiet")
+    assert done.code == 0, done.err
+    assert f"in {both} alone, and not compared: b, c" in done.out
+
+
 def test_remedies_are_as_typed_on_the_command_line(run: Run, write: Callable[..., Path]) -> None:
     rows = "config,task,run,outcome\na,t,1,0.5\n"
     assert "say which pass with --read threshold=" in run("describe", write(rows)).err

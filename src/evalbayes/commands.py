@@ -125,6 +125,10 @@ def compare(
         board = board.assign_coords(config=[own.get(name, name) for name in board["config"].values.tolist()])
         names = {name: (f"{name} ({new})", f"{base} ({old})") for name, (base, _) in pairs.items()}
         found = versus(board, names, progress=progress(quiet), **options)
+        for at, whose, side in ((0, second, boards[1]), (1, first, boards[0])):
+            compared = {both[at] for both in pairs.values()}
+            alone = [name for name in side["config"].values.tolist() if name not in compared]
+            found.lines.extend([f"in {whose} alone, and not compared: {', '.join(alone)}"] * bool(alone))
     show(found.lines, found.table, form_of(form, as_json), found.numbers)
 
 
