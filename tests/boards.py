@@ -6,8 +6,19 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from evalbayes.outcomes import from_counts
+from evalbayes.outcomes import from_counts, from_matrix
 from evalbayes.schema import ERROR, FAIL, PASS, assemble
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "quoted \"double\" and 'single' & more",
+    "</style><img src=x onerror=alert(1)>",
+    "{{ 7 * 7 }}{% raw %}",
+    "模型-α 🚀",
+    "نموذج عربي",
+    "x" * 300,
+]
+"""Names that a page has to show as they are."""
 
 
 def names_of(configs: int, tasks: int) -> dict[str, list[str]]:
@@ -43,3 +54,11 @@ def orders(states: np.ndarray) -> list[np.ndarray]:
             options.append(one)
         rows.append(options)
     return [np.array(choice) for choice in itertools.product(*rows)]
+
+
+def board_with(names: list[str], tasks: int = 40, seed: int = 1) -> xr.Dataset:
+    """Return a board of single runs, the first config the best."""
+    rng = np.random.default_rng(seed)
+    rates = np.linspace(0.9, 0.1, len(names))[:, None]
+    matrix = (rng.random((len(names), tasks)) < rates).astype(float)
+    return from_matrix(matrix, configs=names, tasks=[f"t{i}" for i in range(tasks)], source="made.csv")

@@ -13,34 +13,18 @@ import pytest
 import xarray as xr
 from scipy.stats import rankdata
 
+from boards import HOSTILE, board_with
 from evalbayes import answer as schema
 from evalbayes import compare, posterior
 from evalbayes.check import sampler
 from evalbayes.errors import OutcomesError
-from evalbayes.outcomes import from_counts, from_matrix, observed_score
+from evalbayes.outcomes import from_counts, observed_score
 from evalbayes.report.board import board_of
 from evalbayes.report.content import Answers, checks, headline, order, places, reasons, repetition, rows, unresolved
 from evalbayes.report.forest import rank_axis, score_axis, step_size
 from evalbayes.report.numbers import check_output, columns, dumps, numbers, plain, replacing
 
 page_module = importlib.import_module("evalbayes.report")  # `evalbayes.report` itself is the function
-
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "quoted \"double\" and 'single' & more",
-    "</style><img src=x onerror=alert(1)>",
-    "{{ 7 * 7 }}{% raw %}",
-    "模型-α 🚀",
-    "نموذج عربي",
-    "x" * 300,
-]
-
-
-def board_with(names: list[str], tasks: int = 40, seed: int = 1) -> xr.Dataset:
-    rng = np.random.default_rng(seed)
-    rates = np.linspace(0.9, 0.1, len(names))[:, None]
-    matrix = (rng.random((len(names), tasks)) < rates).astype(float)
-    return from_matrix(matrix, configs=names, tasks=[f"t{i}" for i in range(tasks)], source="made.csv")
 
 
 def fabricated(board: xr.Dataset, fixed: bool = False) -> Answers:

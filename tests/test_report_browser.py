@@ -5,22 +5,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-import xarray as xr
 
+from boards import HOSTILE, board_with
 from evalbayes import fit, report
-from evalbayes.outcomes import from_matrix
 
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "quoted \"double\" and 'single' & more",
-    "</style><img src=x onerror=alert(1)>",
-    "{{ 7 * 7 }}{% raw %}",
-    "模型-α 🚀",
-    "نموذج عربي",
-    "x" * 300,
-]
 WIDTHS = (390, 1280)
 SCHEMES = ("light", "dark")
 
@@ -44,18 +33,11 @@ def browser() -> Iterator:
         chromium.close()
 
 
-def _hostile() -> xr.Dataset:
-    rng = np.random.default_rng(1)
-    rates = np.linspace(0.9, 0.1, len(HOSTILE))[:, None]
-    matrix = (rng.random((len(HOSTILE), 40)) < rates).astype(float)
-    return from_matrix(matrix, configs=HOSTILE, tasks=[f"t{i}" for i in range(40)], source="<b>made</b>.csv")
-
-
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory, small_board, small_fit) -> dict[str, Path]:
     """Three pages: repeated runs, hostile names run once, and two entries."""
     folder = tmp_path_factory.mktemp("pages")
-    hostile = _hostile()
+    hostile = board_with(HOSTILE).assign_attrs(source="<b>made</b>.csv")
     two = small_board.isel(config=[0, 1])
     return {
         "repeated": report(small_board, folder / "repeated.html", fit=small_fit),

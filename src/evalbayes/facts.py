@@ -48,14 +48,13 @@ def facts(
     coords: dict[str, tuple[str, Any]] = {}
     measured = list(asked)
     ignored = []
-    for column in columns:
+    for column in [name for name in columns if name not in asked]:
         name = "_".join(column.split())  # netCDF cannot mark a coord whose name has a space
-        dim, first = _constant_along(df[column], axes)
-        if column in asked:
-            continue
         if column.strip().lower() in MEASURES and _is_coord_name(name) and numeric(df[column]) is not None:
             measured.append(column)  # also where it is alike for all: other boards, joined to this one, may vary
-        elif dim and _is_coord_name(name) and name not in coords:
+            continue
+        dim, first = _constant_along(df[column], axes)
+        if dim and _is_coord_name(name) and name not in coords:
             coords[name] = (dim, first)
         elif column != FILE:
             ignored.append(column)

@@ -16,7 +16,7 @@ from evalbayes.errors import OutcomesError
 from evalbayes.facts import facts
 from evalbayes.retries import ATTEMPTS, DUPLICATES, check_choice, chosen, distinct, rank
 from evalbayes.schema import ABSENT, COUNTS, ERROR, FAIL, PASS, Int8, Int64, assemble
-from evalbayes.tallies import Columns, Rules, Tally, tally
+from evalbayes.tallies import Columns, Rules, Tally, listed, tally
 from evalbayes.words import Bools, Floats, Place
 
 Axis = tuple[Int64, list[str]]  # a code for each row, and the names that the codes stand for
@@ -71,11 +71,11 @@ def from_rows(
     """
     others = _other_columns(df, columns, source)
     axes = {
-        "config": _axis(df, _listed(columns["config"]), "config", place, rules.get("config_map")),
-        "task": _with(tasks, _axis(df, _listed(columns["task"]), "task", place, rules.get("task_map"))),
+        "config": _axis(df, listed(columns["config"]), "config", place, rules.get("config_map")),
+        "task": _with(tasks, _axis(df, listed(columns["task"]), "task", place, rules.get("task_map"))),
     }
     counts = tally(df, columns, rules, place, source)
-    runs, key = _listed(columns.get("run")), _key(columns, rules, counts)
+    runs, key = listed(columns.get("run")), _key(columns, rules, counts)
     axes["run"] = _run_axis(df, key, place)
     keep, set_aside = _kept(df, axes, counts, columns, rules, place, others, bool(key))
     if columns.get("attempt") and not key:
@@ -118,9 +118,9 @@ def _with(more: Sequence[str], axis: Axis) -> Axis:
 
 def _key(columns: Columns, rules: Rules, counts: Tally) -> list[str]:
     """Columns that tell the runs of a cell apart; attempts are runs only where that was asked for."""
-    runs = _listed(columns.get("run"))
-    retries = _listed(columns.get("attempt")) if rules.get("attempts") == "runs" else []
-    return [*_listed(columns.get("shard")), *runs, *retries] if runs or retries or counts.counted else []
+    runs = listed(columns.get("run"))
+    retries = listed(columns.get("attempt")) if rules.get("attempts") == "runs" else []
+    return [*listed(columns.get("shard")), *runs, *retries] if runs or retries or counts.counted else []
 
 
 def _attempt_rule(columns: Columns, rules: Rules) -> str:
@@ -156,14 +156,10 @@ def _kept(
     return best, int(keep.sum() - best.sum())
 
 
-def _listed(names: str | list[str] | tuple[str, ...] | None) -> list[str]:
-    return [names] if isinstance(names, str) else list(names or ())
-
-
 def _other_columns(df: pd.DataFrame, columns: Columns, source: str) -> list[str]:
     """Columns with no role, after checking that those with one are there, once each, and rows as well."""
     present = [str(name) for name in df.columns]
-    used = [name for role in columns.values() for name in _listed(role)]  # type: ignore[arg-type]
+    used = [name for role in columns.values() for name in listed(role)]  # type: ignore[arg-type]
     for name in used:
         if present.count(name) != 1:
             fault = "is not there" if name not in present else "appears more than once; rename one"
@@ -173,7 +169,7 @@ def _other_columns(df: pd.DataFrame, columns: Columns, source: str) -> list[str]
     if len(df) == 0:
         raise OutcomesError(f"{source}: there are no rows below the header; a board needs at least one")
     # A part of a joined config name is a fact about the config too (config=["agent", "model"]).
-    joined = _listed(columns["config"]) if len(_listed(columns["config"])) > 1 else []
+    joined = listed(columns["config"]) if len(listed(columns["config"])) > 1 else []
     return [name for name in present if (name not in used or name in joined) and present.count(name) == 1]
 
 

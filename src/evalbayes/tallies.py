@@ -53,6 +53,15 @@ class Tally(NamedTuple):
     n_overruled: int = 0
 
 
+def listed(columns: str | Sequence[str] | None) -> list[str]:
+    """Return the columns of a role, which may be one, several or none.
+
+    >>> listed("model"), listed(["agent", "model"]), listed(None)
+    (['model'], ['agent', 'model'], [])
+    """
+    return [columns] if isinstance(columns, str) else list(columns or ())
+
+
 def tally(df: pd.DataFrame, columns: Columns, rules: Rules, place: Place, source: str) -> Tally:
     """Tally every row by the kind of table that the columns make.
 

@@ -40,6 +40,12 @@ def test_task_0_of_another_domain_is_another_task(write, tmp_path):
     assert int(board.errors.sum()) == 1
 
 
+def test_an_instruction_that_is_no_valid_text_still_tells_tasks_apart(write, tmp_path):
+    write(json.dumps([entry(0, 0, 1.0, instruction="\ud800")]), "a.json")
+    write(json.dumps([entry(0, 0, 1.0, instruction="\ud801")]), "b.json")
+    assert read(tmp_path).sizes["task"] == 2
+
+
 def test_partial_rewards_need_a_rule(write):
     path = write(json.dumps([entry(0, 0, 0.5)]), "a.json")
     with pytest.raises(OutcomesError, match=r"a\.json, entry 1 \(task 0, trial 0\): outcomes between 0 and 1"):

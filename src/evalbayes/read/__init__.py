@@ -18,7 +18,7 @@ from evalbayes.read.manifest import read_manifest
 from evalbayes.read.sources import File, copies, find
 from evalbayes.schema import apply_error_policy, check_policy
 from evalbayes.storage import load
-from evalbayes.tallies import Rules
+from evalbayes.tallies import Rules, listed
 
 __all__ = ["read"]
 
@@ -238,7 +238,7 @@ def _is_copy(read: Part | xr.Dataset, earlier: str, parts: Sequence[Part], colum
     """
     if not isinstance(read, Part):
         return True
-    if any(FILE in ([column] if isinstance(column, str) else column or ()) for column in columns.values()):
+    if any(FILE in listed(column) for column in columns.values()):
         return False
     return any(read.attempts.rows.equals(part.attempts.rows) for part in parts if part.name == earlier)
 

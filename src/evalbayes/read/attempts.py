@@ -9,6 +9,7 @@ For a file that is one JSON document ``content`` is the document; for one of JSO
 first object and, for ``attempts``, an iterator of (line number, object).
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,6 +124,25 @@ def need(content: Any, key: str, kind: type | tuple[type, ...], place: str) -> A
     if not isinstance(value, kind) or (isinstance(value, bool) and bool not in kinds):  # to Python True is an int
         raise OutcomesError(f"{place}: {key!r} is {_kind(value)}, not {_named(kind)}; check the file")
     return value
+
+
+def part(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return a part that only has facts beside the score: nothing where it is missing or no object.
+
+    >>> part({"usage": {"tokens": 3}}, "usage"), part({"usage": None}, "usage")
+    ({'tokens': 3}, {})
+    """
+    found = content.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def as_json(values: Any) -> str | None:
+    """Return settings as text that is the same for the same settings; None where there are none.
+
+    >>> as_json({"b": 1, "a": 2}), as_json({})
+    ('{"a": 2, "b": 1}', None)
+    """
+    return json.dumps(values, sort_keys=True, default=str) if values else None
 
 
 def _kind(value: Any) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evalbayes.read.attempts import Attempts, NoAttempts, Options, from_records, need, pick
+from evalbayes.read.attempts import Attempts, NoAttempts, Options, from_records, need, part, pick
 
 FACTS = ("subject", "difficulty", "category", "domain")
 """Keys of ``metadata`` that are facts of a task."""
@@ -98,7 +98,7 @@ def _sample(row: Any, line: int, place: str) -> Sample:
     result, hashed, error = (row.get(key) for key in ("evaluation_result_id", "sample_hash", "error"))
     unscored = bool(error) or score is None or score != score
     model, invocation = need(row, "model_id", str, place), row.get("evaluation_id")
-    metadata = _mapping(row, "metadata")
+    metadata = part(row, "metadata")
     record = {
         "config": model,
         "task": f"{name}/{sample}",
@@ -106,8 +106,8 @@ def _sample(row: Any, line: int, place: str) -> Sample:
         "status": "error" if unscored else "ok",
         "invocation": invocation,
         "suite": name,
-        "tokens": _mapping(row, "token_usage").get("total_tokens"),
-        "time": _seconds(_mapping(row, "performance")),
+        "tokens": part(row, "token_usage").get("total_tokens"),
+        "time": _seconds(part(row, "performance")),
         "turns": evaluation.get("num_turns"),
         **{fact: metadata[fact] for fact in FACTS if isinstance(metadata.get(fact), str)},
     }
@@ -116,11 +116,6 @@ def _sample(row: Any, line: int, place: str) -> Sample:
     return Sample(
         line, name, None if result is None else str(result), same, None if unscored else score, correct, record
     )
-
-
-def _mapping(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = row.get(key)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _seconds(performance: Mapping[str, Any]) -> float | None:

@@ -177,7 +177,7 @@ def _holds_lines(path: Path) -> bool:
 def _lone_line(content: dict[str, Any], path: Path) -> str:
     """The format of JSON lines that a single line is of."""
     found = next((name for name, module in LINES.items() if module.recognises(content, path)), "")
-    return found or ("jsonl" if "\n" not in rows.first_line(path).strip() and _is_row(content) else "")
+    return found or ("jsonl" if _is_row(content) else "")
 
 
 def _is_row(content: dict[str, Any]) -> bool:

@@ -25,14 +25,13 @@ hal/utils/encryption.py (7be914a7) and json_encryption.py (57adfaeb); UniPat-AI/
 src/harbor/trial/single_step.py (8b41dd01) for what Harbor verifies.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from evalbayes.errors import OutcomesError
-from evalbayes.read.attempts import Attempts, NoAttempts, Options, from_records, need, pick
+from evalbayes.read.attempts import Attempts, NoAttempts, Options, as_json, from_records, need, pick
 from evalbayes.read.swe_bench import repository
 
 SCORES = ("reward", "score")
@@ -107,7 +106,7 @@ def _facts(content: Mapping[str, Any], config: Mapping[str, Any], place: str) ->
         "suite": need(config, "benchmark_name", (str, type(None)), place) if "benchmark_name" in config else None,
         "date": config.get("date"),
         "model": args.get("model_name") if isinstance(args, Mapping) else None,
-        "agent_args": json.dumps(args, sort_keys=True) if args else None,
+        "agent_args": as_json(args),
         "agent_version": config.get("agent_version"),
         "run_cost": next((cost for cost in costs if isinstance(cost, int | float)), None),
     }

@@ -16,14 +16,13 @@ src/harbor/models/trial/result.py (bd2c50b7), src/harbor/job.py (2c7b4c41) and s
 the earlier rule; tenstorrent/tt-inference-server issue 4176 for a job of that time.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evalbayes import words
 from evalbayes.errors import OutcomesError
-from evalbayes.read.attempts import Attempts, NoAttempts, Options, from_records, need, pick
+from evalbayes.read.attempts import Attempts, NoAttempts, Options, as_json, from_records, need, part, pick
 from evalbayes.read.terminal_bench import seconds
 
 VARIANTS = ("suite", "agent_kwargs", "timeout_multiplier")
@@ -84,12 +83,6 @@ def _config(agent: str, model: str | None) -> str:
     return f"{agent} + {model}" if model else agent
 
 
-def _part(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A part that only has facts beside the score: nothing where it is missing."""
-    part = content.get(key)
-    return part if isinstance(part, Mapping) else {}
-
-
 def _of_trials(trials: Sequence[Any], path: Path, score: str | None) -> tuple[Records, list[str]]:
     records = [_of_trial(trial, score, f"{path}, trial_results, entry {i}") for i, trial in enumerate(trials, 1)]
     return records, [f"trial {record['run']}" for record in records]
@@ -102,8 +95,8 @@ def _of_trial(trial: Any, score: str | None, place: str) -> dict[str, Any]:
     name, failure = need(trial, "trial_name", str, place), trial.get("exception_info")
     reward = _reward(trial, score, place)
     valid = reward is not None and trial.get("reward_valid") is not False
-    config, ran = _part(trial, "config"), _part(trial, "agent_execution")
-    kwargs = _part(config, "agent").get("kwargs")
+    config, ran = part(trial, "config"), part(trial, "agent_execution")
+    kwargs = part(config, "agent").get("kwargs")
     return {
         "config": _config(need(agent, "name", str, f"{place}, agent_info"), _model(model, place)),
         "task": need(trial, "task_name", str, place),
@@ -114,7 +107,7 @@ def _of_trial(trial: Any, score: str | None, place: str) -> dict[str, Any]:
         "uuid": trial.get("id"),
         "agent": agent["name"],
         "agent_version": agent.get("version"),
-        "agent_kwargs": json.dumps(kwargs, sort_keys=True) if kwargs else None,
+        "agent_kwargs": as_json(kwargs),
         "timeout_multiplier": config.get("timeout_multiplier"),
         "model": model.get("name"),
         "provider": model.get("provider"),
@@ -145,7 +138,7 @@ def _usage(trial: Mapping[str, Any]) -> dict[str, Any]:
     """Tokens and cost of the agent, summed over the steps of a trial that has several."""
     steps = trial.get("step_results")
     several = [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, list) else []
-    used = [_part(one, "agent_result") for one in ([trial] if _part(trial, "agent_result") else several)]
+    used = [part(one, "agent_result") for one in ([trial] if part(trial, "agent_result") else several)]
     tokens = [one.get(key) for one in used for key in ("n_input_tokens", "n_output_tokens")]
     costs = [one["cost_usd"] for one in used if isinstance(one.get("cost_usd"), int | float)]
     return {

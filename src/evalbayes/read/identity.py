@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evalbayes.errors import OutcomesError
+from evalbayes.tallies import listed
 
 VERSION, UUID, INVOCATION = "task_version", "_uuid", "_invocation"
 
@@ -25,11 +26,6 @@ def without_copies(
     again = df[facts].apply(as_text).duplicated() & known
     kept = np.flatnonzero(~again.to_numpy())
     return df.iloc[kept].reset_index(drop=True), lambda row: place(int(kept[row])), int(again.sum())
-
-
-def listed(column: Any) -> list[str]:
-    """The columns of a role, which may be one, several or none."""
-    return [column] if isinstance(column, str) else list(column or ())
 
 
 def check_variants(

@@ -7,7 +7,6 @@ same run. Others are further runs. What makes another config of the same model (
 mixed up: see ``variants``.
 """
 
-import json
 import zipfile
 import zlib
 from collections import Counter
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from evalbayes import words
 from evalbayes.errors import OutcomesError
 from evalbayes.read import rows
-from evalbayes.read.attempts import Attempts, NoAttempts, Options, from_records, pick
+from evalbayes.read.attempts import Attempts, NoAttempts, Options, as_json, from_records, pick
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSampleSummary
@@ -111,16 +110,12 @@ def _facts(log: "EvalLog") -> dict[str, Any]:
         "date": about.created[:10],
         "invocation": about.task_id,
         "attempt": datetime.fromisoformat(about.created).astimezone(UTC).isoformat(),
-        "task_args": _text(about.task_args),
+        "task_args": as_json(about.task_args),
         "solver": about.solver,
-        "solver_args": _text(about.solver_args),
-        "model_args": _text(about.model_args),
-        "generate_config": _text(about.model_generate_config.model_dump(exclude_none=True)),
+        "solver_args": as_json(about.solver_args),
+        "model_args": as_json(about.model_args),
+        "generate_config": as_json(about.model_generate_config.model_dump(exclude_none=True)),
     }
-
-
-def _text(values: Mapping[str, Any] | None) -> str | None:
-    return json.dumps(values, sort_keys=True, default=str) if values else None
 
 
 def _of_sample(log: "EvalLog", sample: "EvalSampleSummary") -> dict[str, Any]:

@@ -21,7 +21,6 @@ from evalbayes.read.identity import (
     VERSION,
     as_text,
     check_variants,
-    listed,
     numbered_invocations,
     several_versions,
     versions_apart,
@@ -29,7 +28,7 @@ from evalbayes.read.identity import (
 )
 from evalbayes.read.table import FORMATS, Named
 from evalbayes.tabulate import from_rows
-from evalbayes.tallies import Columns, Rules
+from evalbayes.tallies import Columns, Rules, listed
 
 COUNTED = ("successes", "trials")
 HEADER_LIMIT = 50_000
@@ -59,8 +58,7 @@ def part_of(path: str, name: str, format: str, attempts: Attempts, named: Named)
     for role, column in named.items():
         if column is None or format in FORMATS:  # a table has looked for its columns itself
             continue
-        given = [column] if isinstance(column, str) else list(column)
-        if lost := [one for one in given if one and one not in rows and one != FILE]:
+        if lost := [one for one in listed(column) if one and one not in rows and one != FILE]:
             present = words.shown([*map(str, rows.columns), FILE])
             raise OutcomesError(f"{path}: column {lost[0]!r} is not there; the {format} log has {present}")
         columns.pop(role, None)

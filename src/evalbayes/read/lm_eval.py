@@ -18,7 +18,6 @@ and issues 1687, 2025, 1232 and 1493; the packages lm_eval 0.4.0 (a JSON list in
 ``results.json``), 0.4.3, 0.4.6, 0.4.7, 0.4.11 and 0.4.13.
 """
 
-import json
 import math
 import re
 from collections import Counter
@@ -28,7 +27,7 @@ from typing import Any, NamedTuple
 
 from evalbayes.errors import OutcomesError
 from evalbayes.read import rows
-from evalbayes.read.attempts import Attempts, NoAttempts, Options, from_records, need, pick
+from evalbayes.read.attempts import Attempts, NoAttempts, Options, as_json, from_records, need, pick
 
 FIELDS = frozenset(
     {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"}
@@ -195,7 +194,7 @@ def _model(arguments: Any) -> str | None:
 
 
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else json.dumps(value, sort_keys=True) if value else None
+    return value if isinstance(value, str) and value else as_json(value)
 
 
 def _sample(row: Any, where: str, path: Path) -> Sample:

@@ -24,7 +24,6 @@ pull request 360 for context_window_exceeded, metrics/agent_metrics.py (26ac2bc2
 evaluator/evaluator.py (81adbc34), scripts/evaluate_trajectories.py (2b80cb1f) for the sets of tasks.
 """
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -33,7 +32,8 @@ from typing import Any
 
 from evalbayes import words
 from evalbayes.errors import OutcomesError
-from evalbayes.read.attempts import Attempts, NoAttempts, Options, from_records, need
+from evalbayes.read.attempts import Attempts, NoAttempts, Options, as_json, from_records, need
+from evalbayes.read.tau_bench import binary
 
 NOT_RUN = ("infrastructure_error", "context_window_exceeded")
 """Reasons of runs that tau2-bench does not evaluate."""
@@ -102,19 +102,15 @@ def _facts(info: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return {
         "config": model,
         "agent": agent.get("implementation"),
-        "agent_args": _text(agent.get("llm_args")),
+        "agent_args": as_json(agent.get("llm_args")),
         "user_model": user.get("llm"),
-        "user_args": _text(user.get("llm_args")),
+        "user_args": as_json(user.get("llm_args")),
         "retrieval_config": info.get("retrieval_config"),
-        "retrieval_args": _text(info.get("retrieval_config_kwargs")),
+        "retrieval_args": as_json(info.get("retrieval_config_kwargs")),
         "speech_complexity": info.get("speech_complexity"),
         "voice_provider": voice.get("provider"),
         "reasoning_effort": voice.get("reasoning_effort"),
     }
-
-
-def _text(values: Any) -> str | None:
-    return json.dumps(values, sort_keys=True) if values else None
 
 
 def _task_set(info: Mapping[str, Any], domain: str) -> str:
@@ -155,7 +151,7 @@ def _row(simulation: Any, domain: str, place: str, *, indexed: bool) -> dict[str
     return {
         "task": f"{domain}/{task}",
         "run": None if trial is None else str(trial),
-        "outcome": None if missing else _binary(reward),
+        "outcome": None if missing or reward is None else binary(reward),
         "status": "error" if missing else "ok",
         "termination_reason": reason,
         "uuid": simulation.get("id"),
@@ -172,11 +168,6 @@ def _reward(simulation: Mapping[str, Any], place: str, *, indexed: bool) -> floa
         return None
     reward = need(judged, "reward", (int, float, type(None)), place)
     return None if reward is None or math.isnan(reward) else reward
-
-
-def _binary(reward: float | None) -> float | None:
-    """A reward as tau2-bench judges it: within 1e-6 of 1 is 1, also just above it."""
-    return 1.0 if reward is not None and abs(reward - 1) <= 1e-6 else reward
 
 
 def _unscored(records: Sequence[Mapping[str, Any]], name: str) -> list[str]:

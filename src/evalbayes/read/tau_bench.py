@@ -54,7 +54,7 @@ def _row(entry: Any, place: str) -> dict[str, Any]:
     return {
         "task": str(need(entry, "task_id", (int, str), place)),
         "run": str(need(entry, "trial", (int, str), place)),
-        "outcome": None if missing else _binary(reward),
+        "outcome": None if missing else binary(reward),
         "status": "error" if missing else "ok",
         "task_version": _digest(info),
         "user_cost": cost if isinstance(cost, int | float) else None,
@@ -65,9 +65,13 @@ def _digest(info: Any) -> str | None:
     """A short digest of what the user was told to want; None where that was not written."""
     task = info.get("task") if isinstance(info, Mapping) else None
     told = task.get("instruction") if isinstance(task, Mapping) else None
-    return hashlib.sha256(told.encode()).hexdigest()[:8] if isinstance(told, str) else None
+    return hashlib.sha256(told.encode(errors="backslashreplace")).hexdigest()[:8] if isinstance(told, str) else None
 
 
-def _binary(reward: float) -> float:
-    """A reward as tau-bench judges it: within 1e-6 of 1 is 1, also just above it."""
+def binary(reward: float) -> float:
+    """Return a reward as tau-bench and tau2-bench judge it: within 1e-6 of 1 is 1, also just above it.
+
+    >>> binary(1.0000001), binary(0.5)
+    (1.0, 0.5)
+    """
     return 1.0 if abs(reward - 1) <= 1e-6 else reward

@@ -14,7 +14,6 @@ results/terminal-bench-core:0.1.1/20250811_cursor-cli_claude-4-sonnet/run1_2025-
 finyorko/longcli-bench terminal_bench/harness/models.py (82c7eb3b) for a later shape with more fields.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,7 @@ from typing import Any
 from evalbayes import words
 from evalbayes.errors import OutcomesError
 from evalbayes.read import rows
-from evalbayes.read.attempts import Attempts, NoAttempts, Options, from_records, need
+from evalbayes.read.attempts import Attempts, NoAttempts, Options, as_json, from_records, need
 
 METADATA = "run_metadata.json"
 AGENTS_OWN = frozenset({"agent_timeout", "context_length_exceeded", "output_length_exceeded", "fatal_llm_parse_error"})
@@ -104,7 +103,7 @@ def _about(path: Path) -> tuple[dict[str, Any], list[str]]:
         "suite": said.get("dataset_name"),
         "task_version": said.get("dataset_version"),
         "date": str(said.get("start_time") or "")[:10] or None,
-        "agent_kwargs": json.dumps(kwargs, sort_keys=True) if kwargs else None,
+        "agent_kwargs": as_json(kwargs),
     }, [name for name in tasks if isinstance(name, str)] if isinstance(tasks, list) else []
 
 
